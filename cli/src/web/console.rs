@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec};
 use store::text::clean_line;
 
-use crate::output::{DIM, Output, YELLOW};
+use super::host::Host;
+use crate::style::{DIM, YELLOW};
 
 /// Notices that wait to be shown; more are lost.
 const WAITING: usize = 64;
@@ -80,7 +81,7 @@ impl Console {
     }
 
     /// Shows the notices that have come.
-    pub(super) fn show(&mut self, out: &mut Output) {
+    pub(super) fn show(&mut self, host: &mut dyn Host) {
         self.shown.retain(|_, at| at.elapsed() < ONCE_IN);
         while let Ok(notice) = self.notices.try_recv() {
             if self.shown.insert(notice.about, Instant::now()).is_some() {
@@ -88,8 +89,8 @@ impl Console {
             }
             let text = clean_line(&notice.text);
             match notice.bad {
-                true => out.note(&format!("{YELLOW}⚠{YELLOW:#} {text}")),
-                false => out.note(&format!("{DIM}{text}{DIM:#}")),
+                true => host.note(&format!("{YELLOW}⚠{YELLOW:#} {text}")),
+                false => host.note(&format!("{DIM}{text}{DIM:#}")),
             }
         }
     }

@@ -206,6 +206,7 @@ impl Guard {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::web::secret::make_token;
 
     fn guard() -> Guard {
         Guard::new(None, SocketAddr::from(([127, 0, 0, 1], 7317)), None)
@@ -331,7 +332,7 @@ mod tests {
     fn a_token_counts_where_a_file_proves_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("token");
-        let token = TokenProof::make(&path).unwrap();
+        let token = make_token(&path).unwrap();
         let mut guard = guard();
         let bearer = format!("Bearer {token}");
         let good = headers(&[("authorization", &bearer)]);

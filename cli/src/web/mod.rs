@@ -6,6 +6,7 @@
 //!
 //! | file | what it does |
 //! |---|---|
+//! | `host.rs` | what the program gives that serves the page |
 //! | `server.rs` | listens and announces |
 //! | `tls.rs` | HTTPS, where a certificate is given |
 //! | `guard.rs` | who may ask: cookie, token, host, origin |
@@ -20,7 +21,6 @@
 //! | `transcript.rs` | follows one agent |
 //! | `http.rs`, `assets.rs` | answers, and the files of the page |
 
-mod args;
 #[cfg(feature = "page")]
 mod assets;
 #[cfg(feature = "page")]
@@ -33,6 +33,8 @@ mod entrance;
 pub(crate) mod fuzz;
 #[cfg(feature = "page")]
 mod guard;
+#[cfg(feature = "page")]
+mod host;
 #[cfg(feature = "page")]
 mod http;
 #[cfg(feature = "page")]
@@ -56,6 +58,9 @@ mod transcript;
 #[cfg(feature = "page")]
 mod watcher;
 
-pub(crate) use self::args::WebArgs;
+#[cfg(feature = "page")]
+pub(crate) use self::host::{Host, Options};
+#[cfg(feature = "page")]
+pub(crate) use self::secret::make_token;
 #[cfg(feature = "page")]
 pub(crate) use self::server::run;

@@ -68,18 +68,18 @@ impl TokenProof {
         }
         Ok(Self(hex.to_owned()))
     }
+}
 
-    /// Makes a new token and writes its proof to `path`; the token is nowhere else.
-    pub(super) fn make(path: &Path) -> Result<String, Failure> {
-        let token = format!("{}{}", secret(), secret());
-        let dir = match path.parent() {
-            Some(dir) if dir != Path::new("") => dir,
-            _ => Path::new("."),
-        };
-        let text = format!("{KIND}{}\n", Self::of(&token).0);
-        atomic::replace(dir, path, text.as_bytes(), Durability::Full)?;
-        Ok(token)
-    }
+/// Makes a new token and writes its proof to `path`; the token is nowhere else.
+pub(crate) fn make_token(path: &Path) -> Result<String, Failure> {
+    let token = format!("{}{}", secret(), secret());
+    let dir = match path.parent() {
+        Some(dir) if dir != Path::new("") => dir,
+        _ => Path::new("."),
+    };
+    let text = format!("{KIND}{}\n", TokenProof::of(&token).0);
+    atomic::replace(dir, path, text.as_bytes(), Durability::Full)?;
+    Ok(token)
 }
 
 #[cfg(test)]
@@ -90,7 +90,7 @@ mod tests {
     fn a_file_proves_a_token_and_does_not_hold_it() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("token");
-        let token = TokenProof::make(&path).unwrap();
+        let token = make_token(&path).unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(!text.contains(&token), "{text}");
         assert_eq!(
@@ -102,7 +102,7 @@ mod tests {
         for other in ["", &token[1..], &text, text.trim(), &text.trim()[7..]] {
             assert!(!proof.proves(other), "{other}");
         }
-        let next = TokenProof::make(&path).unwrap();
+        let next = make_token(&path).unwrap();
         assert!(next != token && !TokenProof::read(&path).unwrap().proves(&token));
         let names: Vec<_> = std::fs::read_dir(dir.path()).unwrap().collect();
         assert_eq!(names.len(), 1, "nothing is left beside it: {names:?}");

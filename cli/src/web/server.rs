@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use coordinator::workplace::Workplace;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -17,19 +18,16 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::args::WebArgs;
 use super::connection::Connection;
 use super::console::Console;
 use super::guard::Guard;
+use super::host::{Host, Options};
 use super::routes::Server;
 use super::secret::{TokenProof, secret};
 use super::state::State;
 use super::tls::Tls;
 use super::watcher::Watcher;
-use crate::context::Context;
-use crate::exit::Exit;
-use crate::output::{BOLD, CYAN, DIM, YELLOW};
-use crate::signals::Signals;
+use crate::style::{BOLD, CYAN, DIM, YELLOW};
 
 /// How many connections there can be.
 const CONNECTIONS: usize = 256;
@@ -38,39 +36,36 @@ const ARRIVES: Duration = Duration::from_secs(10);
 /// How often is looked whether to end.
 const SLICE: Duration = Duration::from_millis(100);
 
-/// Serves the page until Ctrl-C.
-pub(crate) fn run(args: &WebArgs, context: &mut Context) -> Result<Exit, Failure> {
-    if let (true, Some(path)) = (args.new_token, &args.token_file) {
-        let token = TokenProof::make(path)?;
-        return context
-            .out
-            .done(|| json!({ "token": token }), || token.clone());
-    }
+/// Serves the page until `host` says that it should end.
+pub(crate) fn run(
+    options: &Options,
+    workplace: &Workplace,
+    host: &mut dyn Host,
+) -> Result<(), Failure> {
     // What lets somebody in is in our memory alone; other processes of this user must not look there.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).ok();
     // Where earlier versions left an address that never expired.
-    atomic::remove(&context.home().ours().join("web.html"))?;
-    let (token, tls) = (token(args)?, Tls::of(args)?);
+    atomic::remove(&workplace.home().ours().join("web.html"))?;
+    let (token, tls) = (token(options)?, Tls::of(options)?);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::internal(format!("no event loop: {error}")))?;
-    let signals = Signals::catch()?;
-    let exit = runtime.block_on(serve(args, (token, tls), context, &signals));
+    let served = runtime.block_on(serve(options, (token, tls), workplace, host));
     // Whoever still waits for a diff does not keep the process.
     runtime.shutdown_background();
-    exit
+    served
 }
 
 /// The proof of the token, if a file of it was named.
-fn token(args: &WebArgs) -> Result<Option<TokenProof>, Failure> {
-    match &args.token_file {
+fn token(options: &Options) -> Result<Option<TokenProof>, Failure> {
+    match &options.token_file {
         Some(path) => Ok(Some(TokenProof::read(path)?)),
-        None if args.listen.ip().is_loopback() => Ok(None),
+        None if options.listen.ip().is_loopback() => Ok(None),
         None => {
             let message = format!(
                 "{} is more than this machine: it needs a token of its own",
-                args.listen
+                options.listen
             );
             Err(Failure::usage("needs_token", message).with_hint(
                 "make one: `ccb web --token-file FILE --new-token`, then `--token-file FILE`; or stay on \
@@ -81,12 +76,12 @@ fn token(args: &WebArgs) -> Result<Option<TokenProof>, Failure> {
 }
 
 async fn serve(
-    args: &WebArgs,
+    options: &Options,
     (token, tls): (Option<TokenProof>, Option<Tls>),
-    context: &mut Context,
-    signals: &Signals,
-) -> Result<Exit, Failure> {
-    let listener = listen(args.listen).await?;
+    workplace: &Workplace,
+    host: &mut dyn Host,
+) -> Result<(), Failure> {
+    let listener = listen(options.listen).await?;
     let at = listener
         .local_addr()
         .map_err(|error| Failure::failed("io", error.to_string()))?;
@@ -94,24 +89,21 @@ async fn serve(
     let url = guard.url();
     let state = Arc::new(State::new(&secret()[..12]));
     let stop = Arc::new(AtomicBool::new(false));
-    let watcher = Watcher::start(&context.workplace, &state, &stop)?;
-    let attended = std::io::stdout().is_terminal() && !context.out.is_json();
+    let watcher = Watcher::start(workplace, &state, &stop)?;
+    let attended = std::io::stdout().is_terminal() && !host.is_json();
     let (mut console, notices) = Console::new(attended);
-    let at_work = Server::new(guard, state, watcher, &context.workplace, notices);
+    let at_work = Server::new(guard, state, watcher, workplace, notices);
     let server = Arc::new(at_work);
-    warn(args, at, context);
-    announce(&url, at, &console, context)?;
-    if attended && !args.no_open {
+    warn(options, at, host);
+    announce(&url, at, &console, host)?;
+    if attended && options.opens_browser {
         open(&url);
     }
     let places = Arc::new(Semaphore::new(CONNECTIONS));
-    let exit = loop {
-        if let Some(exit) = signals.came() {
-            break exit;
-        }
-        console.show(&mut context.out);
+    while !host.should_end() {
+        console.show(host);
         if console.entered() {
-            announce(&server.guard.url(), at, &console, context)?;
+            announce(&server.guard.url(), at, &console, host)?;
         }
         let accepted = tokio::time::timeout(SLICE, listener.accept()).await;
         let Ok(Ok((stream, _))) = accepted else {
@@ -121,10 +113,10 @@ async fn serve(
         if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
             tokio::spawn(welcome(Arc::clone(&server), tls.clone(), stream, place));
         }
-    };
+    }
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
     server.watcher.wake();
-    Ok(exit)
+    Ok(())
 }
 
 /// Answers what comes over a connection, which keeps its place until it ends.
@@ -187,9 +179,9 @@ fn cannot(at: SocketAddr, error: &std::io::Error) -> Failure {
         .with_hint("name another address: `--listen 127.0.0.1:0` takes any free port")
 }
 
-fn warn(args: &WebArgs, at: SocketAddr, context: &mut Context) {
-    if !at.ip().is_loopback() && args.tls_cert.is_none() {
-        context.out.note(&format!(
+fn warn(options: &Options, at: SocketAddr, host: &mut dyn Host) {
+    if !at.ip().is_loopback() && options.tls_cert.is_none() {
+        host.note(&format!(
             "{YELLOW}⚠{YELLOW:#} {at} is plain HTTP: whoever can listen on the way reads the token and everything else, and \
              can do all that you can do with ccb. Safer: `--tls-cert` and `--tls-key`, or stay on loopback and use \
              `ssh -L 7317:127.0.0.1:7317`."
@@ -202,20 +194,18 @@ fn announce(
     url: &str,
     at: SocketAddr,
     console: &Console,
-    context: &mut Context,
+    host: &mut dyn Host,
 ) -> Result<(), Failure> {
     let another = match console.has_keys() {
         true => " Press Enter for another one.",
         false => "",
     };
-    context.out.answer(
-        || json!({ "web": {"url": url, "address": at.to_string()} }),
-        || {
-            format!(
-                "{BOLD}{CYAN}{url}{CYAN:#}{BOLD:#}\n{DIM}The address lets in one browser, within a minute.{another} Ctrl-C ends \
-                 the page, and nothing else.{DIM:#}"
-            )
-        },
+    host.answer(
+        &json!({ "web": {"url": url, "address": at.to_string()} }),
+        &format!(
+            "{BOLD}{CYAN}{url}{CYAN:#}{BOLD:#}\n{DIM}The address lets in one browser, within a minute.{another} Ctrl-C ends \
+             the page, and nothing else.{DIM:#}"
+        ),
     )
 }
 

@@ -11,7 +11,7 @@ use store::Failure;
 use tokio_rustls::TlsAcceptor;
 use webpki::EndEntityCert;
 
-use super::args::WebArgs;
+use super::host::Options;
 
 /// What serves TLS, and which names it is for.
 #[derive(Clone)]
@@ -47,8 +47,8 @@ impl Names {
 
 impl Tls {
     /// As the arguments say; `None` without a certificate.
-    pub(super) fn of(args: &WebArgs) -> Result<Option<Self>, Failure> {
-        let (Some(chain_file), Some(key_file)) = (&args.tls_cert, &args.tls_key) else {
+    pub(super) fn of(options: &Options) -> Result<Option<Self>, Failure> {
+        let (Some(chain_file), Some(key_file)) = (&options.tls_cert, &options.tls_key) else {
             return Ok(None);
         };
         let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(chain_file)
