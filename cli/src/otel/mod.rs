@@ -18,67 +18,10 @@ mod observed;
 mod protobuf;
 #[cfg(feature = "otel")]
 mod settings;
+#[cfg(not(feature = "otel"))]
+mod without;
 
 #[cfg(feature = "otel")]
 pub(crate) use self::observed::{OfPlan, session};
 #[cfg(not(feature = "otel"))]
 pub(crate) use self::without::{OfPlan, session};
-
-/// ccb without the feature: says once that somebody asks for it.
-#[cfg(not(feature = "otel"))]
-mod without {
-    use std::sync::Arc;
-
-    use coordinator::env;
-    use coordinator::fanout::{Events, FanoutEvent, Verdict};
-    use coordinator::session::SessionUi;
-    use coordinator::workplace::Workplace;
-
-    use crate::output::Output;
-
-    fn say(out: &Output) {
-        let asked = [
-            "OTEL_EXPORTER_OTLP_ENDPOINT",
-            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-            "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
-        ];
-        let asked = asked.into_iter().find(|name| env::var(name).is_some());
-        if let Some(name) = asked.filter(|_| !env::is_set("OTEL_SDK_DISABLED")) {
-            out.clone().note(&format!(
-                "{name} is set, but this ccb was built without OpenTelemetry; build it with: \
-                 cargo install --path cli --features otel"
-            ));
-        }
-    }
-
-    pub(crate) fn session(ui: Arc<dyn SessionUi>, out: &Output) -> Arc<dyn SessionUi> {
-        say(out);
-        ui
-    }
-
-    /// Nobody listens.
-    #[derive(Debug)]
-    pub(crate) struct OfPlan;
-
-    impl OfPlan {
-        pub(crate) fn new(_: &Workplace, out: &Output) -> Self {
-            say(out);
-            Self
-        }
-
-        pub(crate) fn events<'a>(&mut self, events: &'a mut dyn Events) -> Listening<'a> {
-            Listening(events)
-        }
-
-        pub(crate) fn finish(self, _: Option<Verdict>, _: &Output) {}
-    }
-
-    /// Passes events on.
-    pub(crate) struct Listening<'a>(&'a mut dyn Events);
-
-    impl Events for Listening<'_> {
-        fn event(&mut self, event: &FanoutEvent) {
-            self.0.event(event);
-        }
-    }
-}

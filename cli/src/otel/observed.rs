@@ -13,22 +13,22 @@ use taskboard::TaskId;
 
 use super::exporter::{Exporter, Subject};
 use super::settings::Settings;
-use crate::output::Output;
 
-/// What the variables say; what is wrong with them is said once.
-fn settings(out: &Output) -> Option<Settings> {
+/// What the variables say; `note` gets what is wrong with them.
+fn settings(note: impl FnOnce(&str)) -> Option<Settings> {
     match Settings::read(env::var) {
         Ok(settings) => settings,
         Err(why) => {
-            out.clone().note(&format!("no telemetry: {why}"));
+            note(&format!("no telemetry: {why}"));
             None
         }
     }
 }
 
-/// The same session, with somebody who listens if a collector is named.
-pub(crate) fn session(ui: Arc<dyn SessionUi>, out: &Output) -> Arc<dyn SessionUi> {
-    match settings(out) {
+/// The same session, observed if the variables name a collector. `note` gets what is wrong with
+/// the variables.
+pub(crate) fn session(ui: Arc<dyn SessionUi>, note: impl FnOnce(&str)) -> Arc<dyn SessionUi> {
+    match settings(note) {
         Some(settings) => Arc::new(OfSession {
             ui,
             settings,
@@ -115,9 +115,10 @@ pub(crate) struct OfPlan {
 }
 
 impl OfPlan {
-    pub(crate) fn new(workplace: &Workplace, out: &Output) -> Self {
+    /// `note` gets what is wrong with the variables.
+    pub(crate) fn new(workplace: &Workplace, note: impl FnOnce(&str)) -> Self {
         Self {
-            settings: settings(out),
+            settings: settings(note),
             workplace: workplace.clone(),
             exporter: None,
         }
@@ -128,11 +129,11 @@ impl OfPlan {
         Listening { plan: self, events }
     }
 
-    /// The plan is over, with this verdict if it got that far.
-    pub(crate) fn finish(mut self, verdict: Option<Verdict>, out: &Output) {
+    /// The plan is over, with this verdict if it got that far. `note` gets what could not be sent.
+    pub(crate) fn finish(mut self, verdict: Option<Verdict>, note: impl FnOnce(&str)) {
         let trouble = self.exporter.take().and_then(|it| it.finish(verdict));
         if let Some(why) = trouble {
-            out.clone().note(&format!("telemetry: {why}"));
+            note(&format!("telemetry: {why}"));
         }
     }
 

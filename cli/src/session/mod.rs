@@ -39,7 +39,7 @@ pub(crate) fn run(args: &SessionArgs, context: &mut Context) -> Result<Exit, Fai
         wants_live,
     ));
     let closes = Closes(Arc::clone(&view));
-    let ui = otel::session(view, &context.out);
+    let ui = otel::session(view, |text| context.out.note(text));
     let verdict = session::run(&args.request(), &mut context.workplace, &ui);
     drop(closes);
     Ok(verdict?.into())

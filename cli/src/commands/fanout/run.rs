@@ -125,7 +125,7 @@ pub(super) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, Failure
     let team = ready.team(context)?;
     let mut view = view::choose(args.ci, args.nameless, context);
     let interrupted = Arc::new(move || signals.take());
-    let mut telemetry = otel::OfPlan::new(context, &context.out);
+    let mut telemetry = otel::OfPlan::new(context, |text| context.out.clone().note(text));
     let report = ready.run(
         &options,
         &team,
@@ -134,7 +134,7 @@ pub(super) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, Failure
         context,
     );
     let verdict = report.as_ref().ok().map(|report| report.verdict);
-    telemetry.finish(verdict, &context.out);
+    telemetry.finish(verdict, |text| context.out.note(text));
     let report = report?;
     // The terminal is as it was before anything else is printed.
     drop(view);
