@@ -1,26 +1,14 @@
 //! The fuzz targets of all crates, and those of this one; see [`store::fuzz`].
 
-use std::io::BufReader;
-
-use coordinator::agent::Role;
-use serde_json::{Map, Value};
 use store::fuzz::{SMALL, Target, assert_is_one_plain_line, assert_steers_no_terminal, halves};
 use unicode_width::UnicodeWidthStr;
 
 use crate::commands::fanout::view::github::annotated;
-use crate::mcp::fuzz::{Arguments, Catalogue, Line, Lines, is_id, meaning};
 use crate::style::{PLAIN, QUOTE, hanging, quoted};
-use crate::top::fuzz as top;
-use crate::{line, table, wrap};
+use crate::{line, table, top, wrap};
 
 /// The targets of this crate.
-const TARGETS: &[Target] = &[
-    ("mcp_lines", mcp_lines),
-    ("shown_text", shown_text),
-    ("typed_keys", top::typed_keys),
-    #[cfg(feature = "page")]
-    ("page_request", crate::web::fuzz::page_request),
-];
+const TARGETS: &[Target] = &[("shown_text", shown_text)];
 
 /// The targets of all crates.
 pub fn all() -> Vec<Target> {
@@ -33,6 +21,10 @@ pub fn all() -> Vec<Target> {
         native::fuzz::TARGETS,
         team::fuzz::TARGETS,
         coordinator::fuzz::TARGETS,
+        crate::mcp::fuzz::TARGETS,
+        crate::top::fuzz::TARGETS,
+        #[cfg(feature = "page")]
+        crate::web::fuzz::TARGETS,
         TARGETS,
     ]
     .concat()
@@ -42,60 +34,6 @@ pub fn all() -> Vec<Target> {
 pub fn target(name: &str) -> Option<fn(&[u8])> {
     let found = all().into_iter().find(|(known, _)| *known == name);
     found.map(|(_, target)| target)
-}
-
-/// What a client of the MCP server sends, and the arguments of the tools it calls.
-fn mcp_lines(data: &[u8]) {
-    let Some((max, data)) = data.split_first() else {
-        return;
-    };
-    let max = 16 * usize::from(*max);
-    let mut lines = Lines::new(BufReader::with_capacity(7, data), max);
-    let mut count = 0;
-    while let Ok(Some(line)) = lines.next_line() {
-        count += 1;
-        match line {
-            Line::Whole(line) => {
-                assert!(line.len() <= max && !line.is_empty() && !line.contains(&b'\n'));
-                if let Err(Some(refusal)) = meaning(&line) {
-                    assert!(refusal.id.is_null() || is_id(&refusal.id));
-                    assert!(refusal.why.len() <= line.len() + 1024);
-                }
-                arguments(&line);
-            }
-            Line::TooLong(id) => assert!(id.is_null() || is_id(&id)),
-        }
-    }
-    assert!(count <= data.len());
-}
-
-/// The arguments of a call, for whichever tool it names.
-fn arguments(line: &[u8]) {
-    let Ok(message) = serde_json::from_slice::<Value>(line) else {
-        return;
-    };
-    let params = &message["params"];
-    let given = params["arguments"].as_object().cloned();
-    let Ok(tools) = Catalogue::new(Role::Lead) else {
-        return;
-    };
-    let Some(tool) = params["name"].as_str().and_then(|name| tools.get(name)) else {
-        return;
-    };
-    let given: Map<String, Value> = given.unwrap_or_default();
-    match Arguments::check(tool, given.clone()) {
-        Ok(arguments) => {
-            for name in given.keys() {
-                drop((
-                    arguments.text(name),
-                    arguments.texts(name),
-                    arguments.flag(name),
-                ));
-                assert!(arguments.objects(name).count() <= line.len());
-            }
-        }
-        Err(error) => assert!(error.to_string().len() <= 4 * line.len() + 4096),
-    }
 }
 
 /// What others wrote, on its way to a terminal.
@@ -130,7 +68,7 @@ fn shown_text(data: &[u8]) {
         "{} over {room}: {fit:?}",
         fit.width()
     );
-    top::shown_text(&text, room);
+    top::fuzz::shown_text(&text, room);
     let annotated = annotated(&text);
     assert_eq!(annotated.split(['\n', '\r']).count(), 2, "{annotated:?}");
     drop(line::decision(&text));

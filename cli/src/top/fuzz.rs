@@ -1,14 +1,17 @@
 //! Fuzz targets: what a terminal sends, and text on its way to a cell; see [`store::fuzz`].
 
-use store::fuzz::assert_is_one_plain_line;
+use store::fuzz::{Target, assert_is_one_plain_line};
 
 use super::input::Input;
 use super::model::Message;
 use super::text;
 use crate::prompt::Edit;
 
+/// The targets of the view.
+pub(crate) const TARGETS: &[Target] = &[("typed_keys", typed_keys)];
+
 /// Bytes from a terminal, as keys into the line in which a person types.
-pub(crate) fn typed_keys(data: &[u8]) {
+fn typed_keys(data: &[u8]) {
     let (mut input, mut edit) = (Input::default(), Edit::default());
     let (first, rest) = store::fuzz::halves(data);
     for piece in [first, rest] {

@@ -9,6 +9,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
+use store::fuzz::Target;
 use tokio::io::AsyncWriteExt;
 
 use super::guard::Guard;
@@ -20,8 +21,11 @@ use super::state::Seen;
 /// No input has it, unless somebody wrote it there.
 const TOKEN: &str = "never-in-any-input-0123456789abcdef";
 
+/// The targets of the page.
+pub(crate) const TARGETS: &[Target] = &[("page_request", page_request)];
+
 /// A connection's bytes: without the secret, nothing is let through.
-pub(crate) fn page_request(data: &[u8]) {
+fn page_request(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     if let Some(seen) = Seen::parse(&text) {
         assert_eq!(Seen::parse(&seen.to_string()), Some(seen));
