@@ -15,7 +15,8 @@ pub(crate) fn run(_: &TopArgs, context: &mut Context) -> Result<Exit, Failure> {
         let hint = "`ccb status --watch` prints lines, `ccb --json status` is for programs";
         return Err(Failure::usage("no_terminal", message).with_hint(hint));
     }
-    let left = top::run(&context.workplace, Whose::Watcher, top::channel())?;
+    let (_, inbox) = top::channel();
+    let left = top::run(&context.workplace, Whose::Watcher, inbox)?;
     for line in left.words {
         context.out.note(&line);
     }

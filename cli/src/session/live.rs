@@ -12,7 +12,7 @@ use store::clock::{Clock, SystemClock};
 use store::{Failure, counted};
 use taskboard::TaskId;
 
-use crate::top::{self, Directs, LandOffer, LandQuestion, LogLine, Message, Tone, Whose};
+use crate::top::{self, Directs, LandOffer, LandQuestion, LogLine, SessionNews, Tone, Whose};
 
 /// How often is looked whether to give up while a person is asked.
 const LOOK: Duration = Duration::from_millis(100);
@@ -21,7 +21,7 @@ const LOOK: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct LiveView {
     team: String,
-    to: Sender<Message>,
+    news: SessionNews,
     decided: Arc<Decided>,
     thread: Mutex<Option<JoinHandle<Result<(), Failure>>>>,
 }
@@ -80,7 +80,7 @@ impl LiveView {
     /// Opens the view of a session that has begun.
     pub(super) fn open(session: &Session) -> Self {
         let decided = Arc::new(Decided::default());
-        let (to, messages) = top::channel();
+        let (news, inbox) = top::channel();
         let team = session.team.to_string();
         let whose = Whose::Session {
             team: team.clone(),
@@ -88,14 +88,13 @@ impl LiveView {
         };
         let workplace = session.workplace.in_team(&session.team);
         let closes = Closes(Arc::clone(&decided));
-        let sender = to.clone();
         let thread = std::thread::spawn(move || {
             let _closes = closes;
-            top::run(&workplace, whose, (sender, messages)).map(|_| ())
+            top::run(&workplace, whose, inbox).map(|_| ())
         });
         Self {
             team,
-            to,
+            news,
             decided,
             thread: Mutex::new(Some(thread)),
         }
@@ -116,14 +115,12 @@ impl LiveView {
         let text = anstream::adapter::strip_str(text).to_string();
         let tone = tone_of(&text);
         let at_ms = SystemClock.now_ms();
-        self.to
-            .send(Message::Logged(LogLine { at_ms, text, tone }))
-            .ok();
+        self.news.log(LogLine { at_ms, text, tone });
     }
 
     /// Whether this process directs the session, or follows another one.
     pub(super) fn directs(&self, directs: bool) {
-        self.to.send(Message::Directs(directs)).ok();
+        self.news.directs(directs);
     }
 
     pub(super) fn decisions(&self) -> Vec<Decision> {
@@ -152,7 +149,7 @@ impl LiveView {
             into: into.to_owned(),
             offers: offers.iter().map(land_offer).collect(),
         };
-        if self.to.send(Message::AskLanding(question)).is_err() || !self.is_open() {
+        if !self.news.ask_landing(question) || !self.is_open() {
             return None;
         }
         let chosen = loop {
@@ -166,14 +163,14 @@ impl LiveView {
                 Err(RecvTimeoutError::Timeout) => {}
             }
         };
-        self.to.send(Message::LandingOver).ok();
+        self.news.landing_over();
         chosen
     }
 
     /// Closes the view, when whoever looks at something has seen enough; says why it could not be
     /// shown, if it could not.
     pub(super) fn close(&self) -> Option<Failure> {
-        self.to.send(Message::SessionOver).ok();
+        self.news.session_over();
         let thread = lock(&self.thread).take()?;
         match thread.join() {
             Ok(Ok(())) => None,

@@ -37,8 +37,9 @@ use store::clock::{Clock, SystemClock};
 use self::effects::Hands;
 use self::events::{Keys, OnEnd, SignalThread, stop_here};
 pub use self::fault::FAULT_POINTS as TOP_FAULT_POINTS;
+use self::model::Message;
 use self::model::{Effect, Model, Role};
-pub(crate) use self::model::{LandOffer, LandQuestion, LogLine, Message, Tone};
+pub(crate) use self::model::{LandOffer, LandQuestion, LogLine, Tone};
 pub(crate) use self::restorer::main as restorer_main;
 use self::terminal::Screen;
 pub(crate) use self::terminal::{hold_back, is_possible};
@@ -77,16 +78,56 @@ pub(crate) enum Whose {
     },
 }
 
-/// Where messages to a view go, and come from.
-pub(crate) fn channel() -> (Sender<Message>, Receiver<Message>) {
-    mpsc::channel()
+/// Sends a view what happens in the session it shows.
+#[derive(Debug, Clone)]
+pub(crate) struct SessionNews(Sender<Message>);
+
+impl SessionNews {
+    /// Shows a line of what happened.
+    pub(crate) fn log(&self, line: LogLine) {
+        self.0.send(Message::Logged(line)).ok();
+    }
+
+    /// `directs`: true if this process directs the session, false if it follows another one.
+    pub(crate) fn directs(&self, directs: bool) {
+        self.0.send(Message::Directs(directs)).ok();
+    }
+
+    /// Asks what lands; the answer goes to [`Directs::land`]. False if the view is closed.
+    pub(crate) fn ask_landing(&self, question: LandQuestion) -> bool {
+        self.0.send(Message::AskLanding(question)).is_ok()
+    }
+
+    /// The question about what lands is no longer open.
+    pub(crate) fn landing_over(&self) {
+        self.0.send(Message::LandingOver).ok();
+    }
+
+    /// The session is over: the view closes when the person leaves it.
+    pub(crate) fn session_over(&self) {
+        self.0.send(Message::SessionOver).ok();
+    }
+}
+
+/// The messages of a view that is not shown yet.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    to: Sender<Message>,
+    messages: Receiver<Message>,
+}
+
+/// The messages of a view, and the end that a session sends them from.
+pub(crate) fn channel() -> (SessionNews, Inbox) {
+    let (to, messages) = mpsc::channel();
+    let news = SessionNews(to.clone());
+    (news, Inbox { to, messages })
 }
 
 /// Shows the view on this thread until it is closed.
 pub(crate) fn run(
     workplace: &Workplace,
     whose: Whose,
-    (to, messages): (Sender<Message>, Receiver<Message>),
+    Inbox { to, messages }: Inbox,
 ) -> Result<Left, Failure> {
     let (role, directs, on_end) = match whose {
         Whose::Watcher => (Role::Watcher, None, OnEnd::Die),
