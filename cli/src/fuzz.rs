@@ -1,11 +1,11 @@
 //! The fuzz targets of all crates, and those of this one; see [`store::fuzz`].
 
 use store::fuzz::{SMALL, Target, assert_is_one_plain_line, assert_steers_no_terminal, halves};
+use term::style::{PLAIN, QUOTE, hanging, quoted};
+use term::{line, table, wrap};
 use unicode_width::UnicodeWidthStr;
 
 use crate::commands::fanout::view::github::annotated;
-use crate::style::{PLAIN, QUOTE, hanging, quoted};
-use crate::{line, table, top, wrap};
 
 /// The targets of this crate.
 const TARGETS: &[Target] = &[("shown_text", shown_text)];
@@ -21,10 +21,10 @@ pub fn all() -> Vec<Target> {
         native::fuzz::TARGETS,
         team::fuzz::TARGETS,
         coordinator::fuzz::TARGETS,
-        crate::mcp::fuzz::TARGETS,
-        crate::top::fuzz::TARGETS,
+        mcp::fuzz::TARGETS,
+        top::fuzz::TARGETS,
         #[cfg(feature = "page")]
-        crate::web::fuzz::TARGETS,
+        page::fuzz::TARGETS,
         TARGETS,
     ]
     .concat()

@@ -12,28 +12,17 @@ mod examples;
 mod exit;
 #[doc(hidden)]
 pub mod fuzz;
-mod line;
 mod manual;
-mod mcp;
 mod native;
-mod otel;
 mod output;
-mod prompt;
 #[cfg(test)]
 mod reference;
 mod rights;
 mod said;
 mod session;
 mod signals;
-mod style;
 mod supervise;
-mod table;
-mod top;
-mod web;
-mod wrap;
-
-pub use mcp::MCP_FAULT_POINTS;
-pub use top::TOP_FAULT_POINTS;
+mod telemetry;
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -8,12 +8,12 @@ use coordinator::failure_text::FailureText;
 use serde_json::Value;
 use store::clock::{Clock, SystemClock, parse_rfc3339};
 use store::{Category, Failure, counted};
+use term::prompt;
+use term::wrap::wrap;
 
 use crate::exit::{Exit, not_printed};
-use crate::prompt;
 use crate::said::Said;
-pub(crate) use crate::style::*;
-use crate::wrap::wrap;
+pub(crate) use term::style::*;
 
 /// Writes what a command has to say, for people or as JSON.
 #[derive(Debug, Clone)]

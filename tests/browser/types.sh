@@ -9,5 +9,5 @@ if ! command -v node > /dev/null || [ ! -x "$tsc" ]; then
   exit 0
 fi
 "$tsc" --noEmit --allowJs --checkJs --strict --target es2023 --module esnext \
-  --lib es2023,dom,dom.iterable cli/src/web/assets/*.js
+  --lib es2023,dom,dom.iterable cli/page/src/assets/*.js
 echo "ok   the types of the page hold"

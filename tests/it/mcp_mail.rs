@@ -247,7 +247,10 @@ fn mail_is_announced_while_nobody_calls() {
 /// brings it again, and says that it may have been seen.
 #[test]
 fn what_a_crash_cuts_off_comes_again() {
-    for (point, seen) in [("mcp.mail-attached", false), ("mcp.answer-written", true)] {
+    let crashes = [("mcp.mail-attached", false), ("mcp.answer-written", true)];
+    let declared = ::mcp::FAULT_POINTS.iter().map(|point| point.name());
+    assert!(declared.eq(crashes.map(|(point, _)| point)));
+    for (point, seen) in crashes {
         let home = home();
         send(&home, "important");
         let mut command = home.command(&["mcp", "--role", "teammate", "--as", "alice"]);

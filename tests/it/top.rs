@@ -364,7 +364,7 @@ fn a_terminal_is_given_back_after_a_kill_that_nobody_can_catch() {
 #[test]
 fn a_terminal_is_given_back_after_a_panic_and_after_an_error() {
     let scene = SessionScene::new(CCB);
-    let point = ccb_cli::TOP_FAULT_POINTS[0].name();
+    let point = ::top::FAULT_POINTS[0].name();
     for (kind, code, says) in [
         ("erofs", 70, "a bug in ccb; please report"),
         ("eio", 1, "error: the terminal: Input/output error"),

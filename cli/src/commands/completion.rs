@@ -19,10 +19,10 @@ use clap_complete::env::{Elvish, Fish, Powershell, Shells, Zsh};
 use coordinator::candidates::{self, Candidate};
 use coordinator::workplace::{Asked, Workplace};
 use store::Failure;
+use term::table::fit;
 
 use super::Cli;
 use crate::output::clean_line;
-use crate::table::fit;
 
 /// Says which shell asks.
 const VARIABLE: &str = "CCB_COMPLETE";

@@ -9,7 +9,6 @@ use store::Failure;
 use crate::args::one_of;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::mcp;
 
 #[derive(Debug, Args)]
 pub(crate) struct McpArgs {

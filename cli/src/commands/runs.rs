@@ -2,12 +2,12 @@ use clap::Args;
 use coordinator::report::history::{self, Summary};
 use serde_json::json;
 use store::Failure;
+use term::table::{Cell, render};
 
 use super::report::{duration, style_of};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{BOLD, DIM, PLAIN, age, terminal_width};
-use crate::table::{Cell, render};
 
 #[derive(Debug, Args)]
 pub(crate) struct RunsArgs {

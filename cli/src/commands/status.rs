@@ -7,6 +7,7 @@ use coordinator::run::Usage;
 use mailbox::Request;
 use serde_json::{Value, json};
 use store::{Failure, counted};
+use term::table::fit;
 
 use crate::context::Context;
 use crate::cost::{saved_line, short_count, usage_line};
@@ -15,7 +16,6 @@ use crate::output::{
     BOLD, CYAN, DIM, GREEN, PLAIN, RED, YELLOW, age, clean_line, colored, terminal_width,
 };
 use crate::signals::Signals;
-use crate::table::fit;
 
 /// How often is looked with `--watch`.
 const EVERY: Duration = Duration::from_millis(1000);

@@ -1,9 +1,9 @@
 use clap::Args;
 use store::Failure;
+use top::Whose;
 
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::top::{self, Whose};
 
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {}

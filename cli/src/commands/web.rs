@@ -48,16 +48,15 @@ mod serve {
     use super::{Context, Exit, Failure, WebArgs};
     use crate::output::Output;
     use crate::signals::Signals;
-    use crate::web;
 
     pub(crate) fn run(args: &WebArgs, context: &mut Context) -> Result<Exit, Failure> {
         if let (true, Some(path)) = (args.new_token, &args.token_file) {
-            let token = web::make_token(path)?;
+            let token = page::make_token(path)?;
             return context
                 .out
                 .done(|| json!({ "token": token }), || token.clone());
         }
-        let options = web::Options {
+        let options = page::Options {
             listen: args.listen,
             tls_cert: args.tls_cert.clone(),
             tls_key: args.tls_key.clone(),
@@ -68,7 +67,7 @@ mod serve {
             out: context.out.clone(),
             signals: Signals::catch()?,
         };
-        web::run(&options, &context.workplace, &mut host)?;
+        page::run(&options, &context.workplace, &mut host)?;
         Ok(host.signals.came().unwrap_or(Exit::Done))
     }
 
@@ -78,7 +77,7 @@ mod serve {
         signals: Signals,
     }
 
-    impl web::Host for Host {
+    impl page::Host for Host {
         fn is_json(&self) -> bool {
             self.out.is_json()
         }

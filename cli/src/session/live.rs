@@ -11,8 +11,7 @@ use signal_hook::consts::SIGINT;
 use store::clock::{Clock, SystemClock};
 use store::{Failure, counted};
 use taskboard::TaskId;
-
-use crate::top::{self, Directs, LandOffer, LandQuestion, LogLine, SessionNews, Tone, Whose};
+use top::{Directs, LandOffer, LandQuestion, LogLine, SessionNews, Tone, Whose};
 
 /// How often is looked whether to give up while a person is asked.
 const LOOK: Duration = Duration::from_millis(100);
@@ -43,6 +42,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+#[derive(Debug)]
 struct Hand(Arc<Decided>);
 
 impl Directs for Hand {

@@ -19,7 +19,7 @@ use self::view::View;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::signals::Signals;
-use crate::{otel, top};
+use crate::telemetry;
 
 /// Gives the terminal back, also where a session panics.
 struct Closes(Arc<View>);
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &SessionArgs, context: &mut Context) -> Result<Exit, Fai
         wants_live,
     ));
     let closes = Closes(Arc::clone(&view));
-    let ui = otel::session(view, |text| context.out.note(text));
+    let ui = telemetry::session(view, |text| context.out.note(text));
     let verdict = session::run(&args.request(), &mut context.workplace, &ui);
     drop(closes);
     Ok(verdict?.into())

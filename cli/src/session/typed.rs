@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::prompt::Prompt;
+use term::prompt::Prompt;
 
 /// How long one wait for an answer takes at most before it is looked whether to give up.
 const LOOK: Duration = Duration::from_millis(100);

@@ -17,13 +17,13 @@ use store::clock::{Clock, SystemClock, rfc3339};
 use store::{Failure, counted};
 use taskboard::{Snapshot, Status, TaskId, Unchecked};
 use team::Team;
+use term::line::{HELP, decision};
 
 use super::landing::choose;
 use super::live::LiveView;
 use super::summary::{summary_json, summary_text};
 use super::text::{Place, event_json, event_text};
 use super::typed::Typed;
-use crate::line::{HELP, decision};
 use crate::output::{
     BOLD, CYAN, DIM, GREEN, Output, PLAIN, RED, YELLOW, clean_line, colored, hanging,
 };

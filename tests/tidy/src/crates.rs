@@ -3,12 +3,14 @@
 use serde_json::Value;
 
 /// The crates from the bottom to the top. Those of one level do not know each other.
-pub const LEVELS: [&[&str]; 6] = [
+pub const LEVELS: [&[&str]; 8] = [
     &["ccb-store"],
     &["ccb-database"],
     &["ccb-taskboard", "ccb-mailbox", "ccb-worktrees", "ccb-swarm"],
     &["ccb-native", "ccb-team"],
     &["ccb-coordinator"],
+    &["ccb-term"],
+    &["ccb-mcp", "ccb-top", "ccb-page", "ccb-otel"],
     &["ccb-cli"],
 ];
 

@@ -4,12 +4,12 @@ use serde_json::json;
 use store::Failure;
 use swarm::run::Meta;
 use team::Roster;
+use term::table::{self, Cell};
 
 use crate::context::Context;
 use crate::cost::short_count;
 use crate::exit::Exit;
 use crate::output::{BOLD, DIM, GREEN, PLAIN, RED, YELLOW, age, colored, terminal_width};
-use crate::table::{self, Cell};
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use store::{Category, Failure};
 use swarm::definitions::{Definition, Definitions, Found, Source};
 use swarm::tools::ToolFilter;
+use term::table::{self, Cell};
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{BOLD, DIM, PLAIN, RED, clean_line, quoted, terminal_width};
-use crate::table::{self, Cell};
 
 #[derive(Debug, Args)]
 pub(crate) struct TypesArgs {

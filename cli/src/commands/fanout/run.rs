@@ -8,15 +8,15 @@ use coordinator::fanout::{Land, Preview, RunOptions, Selection, Shard, Span, she
 use coordinator::plans::{Ready, Wanted, is_there, ready};
 use serde_json::json;
 use store::{Failure, counted};
+use term::table::{self, Cell};
 use worktrees::patch;
 
 use super::view;
 use crate::context::Context;
 use crate::exit::Exit;
-use crate::otel;
 use crate::output::{BOLD, DIM, YELLOW, clean_line, short_commit, terminal_width};
 use crate::signals::Signals;
-use crate::table::{self, Cell};
+use crate::telemetry;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
@@ -125,7 +125,7 @@ pub(super) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, Failure
     let team = ready.team(context)?;
     let mut view = view::choose(args.ci, args.nameless, context);
     let interrupted = Arc::new(move || signals.take());
-    let mut telemetry = otel::OfPlan::new(context, |text| context.out.clone().note(text));
+    let mut telemetry = telemetry::OfPlan::new(context, |text| context.out.clone().note(text));
     let report = ready.run(
         &options,
         &team,

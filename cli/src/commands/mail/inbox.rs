@@ -2,12 +2,12 @@ use clap::Args;
 use mailbox::{Consumer, MailError, Message, MessageState};
 use serde_json::{Value, json};
 use store::Failure;
+use term::table::{self, Cell};
 
 use super::{in_full, in_short};
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{CYAN, DIM, GREEN, PLAIN, RED, YELLOW, terminal_width};
-use crate::table::{self, Cell};
 
 #[derive(Debug, Args)]
 pub(crate) struct InboxArgs {

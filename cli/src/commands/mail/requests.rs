@@ -3,11 +3,11 @@ use coordinator::actions::mail;
 use mailbox::{Request, RequestState};
 use serde_json::{Value, json};
 use store::Failure;
+use term::table::{self, Cell};
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{CYAN, DIM, GREEN, PLAIN, RED, clean_line, terminal_width};
-use crate::table::{self, Cell};
 
 #[derive(Debug, Args)]
 pub(crate) struct RequestsArgs {

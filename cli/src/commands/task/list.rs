@@ -2,12 +2,12 @@ use clap::Args;
 use coordinator::actions::task as actions;
 use store::Failure;
 use taskboard::{Snapshot, Status, Task, Unchecked};
+use term::table::{self, Cell};
 
 use super::join;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{CYAN, DIM, GREEN, PLAIN, RED, YELLOW, clean_line, terminal_width};
-use crate::table::{self, Cell};
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {

@@ -1,11 +1,11 @@
 use serde_json::{Value, json};
 use store::Failure;
 use team::{Listed, Roster};
+use term::table::{self, Cell};
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{BOLD, DIM, PLAIN, RED, YELLOW, terminal_width};
-use crate::table::{self, Cell};
 
 pub(crate) fn run(context: &mut Context) -> Result<Exit, Failure> {
     let teams = context.all_teams()?;

@@ -6,11 +6,11 @@ use store::Failure;
 use store::clock::rfc3339;
 use store::name::Name;
 use team::{Life, Living, Member, Roster};
+use term::table::{self, Cell};
 
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{BOLD, DIM, GREEN, PLAIN, YELLOW, clean, clean_line, terminal_width};
-use crate::table::{self, Cell};
 
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {

@@ -1,12 +1,12 @@
 use clap::Args;
 use coordinator::actions::trees::{self, ListOptions, ListedTree};
 use store::Failure;
+use term::table::{self, Cell};
 
 use super::style;
 use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{CYAN, DIM, PLAIN, age, terminal_width};
-use crate::table::{self, Cell};
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArgs {

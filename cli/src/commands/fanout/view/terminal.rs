@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use anstyle::Style;
 use coordinator::fanout::{FanoutEvent, Outcome, Progress, Stage, time};
 use store::counted;
+use term::table::fit;
 use unicode_width::UnicodeWidthStr;
 
 use super::{Show, board_command};
 use crate::output::{BOLD, CYAN, DIM, GREEN, PLAIN, RED, YELLOW, clean_line};
-use crate::table::fit;
 
 const HIDE_CURSOR: &str = "\x1b[?25l";
 const SHOW_CURSOR: &str = "\x1b[?25h";

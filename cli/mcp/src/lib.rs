@@ -1,0 +1,176 @@
+//! The MCP server: any agent takes part in a team with the tools it knows.
+//!
+//! ```text
+//! stdin ─ lines ─▶ transport ─▶ rmcp ─▶ server ─▶ tools (board, messages, teams, trees, agents)
+//! stdout ◀─ post (mail joins the answer) ◀─ transport ◀─ rmcp ◀─┘        └▶ actions ─▶ libraries
+//! ```
+//!
+//! The tools call the functions the commands call (`actions`), so both give the same errors.
+//! Calls block, on locks among others, and so have threads of their own.
+
+mod agents;
+mod answer;
+mod arguments;
+mod audience;
+mod board;
+mod fault;
+#[doc(hidden)]
+pub mod fuzz;
+mod lines;
+mod membership;
+mod messages;
+mod plan_mode;
+mod post;
+mod receipts;
+mod server;
+mod task_lines;
+mod teams;
+mod tool;
+mod transport;
+mod trees;
+mod worktrees;
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::RoleServer;
+use rmcp::model::{CustomNotification, ServerNotification};
+use rmcp::service::{Peer, serve_directly};
+use serde_json::json;
+use tokio::sync::watch;
+
+pub use self::fault::FAULT_POINTS;
+
+use self::audience::Audience;
+use self::membership::Membership;
+use self::post::{Lookout, Post};
+use self::receipts::Receipts;
+use self::server::Server;
+use self::transport::{Client, Mailroom};
+use coordinator::agent::service::AgentService;
+use coordinator::agent::{OwnAgents, Role};
+use coordinator::workplace::Workplace;
+use store::Failure;
+use swarm::scope;
+
+/// How often a lookout that has nothing to listen to looks for something.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Serves one client on standard input and output until it goes.
+pub fn serve(role: Role, context: Workplace) -> Result<(), Failure> {
+    let member = admit(role, context)?;
+    let agents = Arc::new(OwnAgents::new(role));
+    let served = serve_on(&member, agents, std::io::stdin(), std::io::stdout());
+    member.leave();
+    served
+}
+
+/// Serves a client in this very process: threads of ours are at the other end of the socket until
+/// it is closed.
+pub fn serve_here(role: Role, context: Workplace) -> Result<UnixStream, Failure> {
+    let io = |error: std::io::Error| Failure::failed("io", format!("no socket: {error}"));
+    let member = admit(role, context)?;
+    let (client, output) = UnixStream::pair().map_err(io)?;
+    let input = output.try_clone().map_err(io)?;
+    scope::spawn(move || {
+        let agents = Arc::new(OwnAgents::new(role));
+        if let Err(error) = serve_on(&member, agents, input, output) {
+            tracing::error!(
+                error = error.message(),
+                "the server of our own tools failed"
+            );
+        }
+        member.leave();
+    });
+    Ok(client)
+}
+
+/// Who is to be served. Fails like any command if the team cannot be used at all.
+fn admit(role: Role, context: Workplace) -> Result<Arc<Membership>, Failure> {
+    let member = Arc::new(Membership::new(role, context)?);
+    member.context().team()?;
+    if let Err(error) = member.join() {
+        tracing::warn!(error = error.message(), "not on the team's roster");
+    }
+    Ok(member)
+}
+
+/// Serves one client until it goes. Calls that are under way then are finished.
+fn serve_on(
+    member: &Arc<Membership>,
+    agents: Arc<dyn AgentService>,
+    input: impl Read + Send + 'static,
+    output: impl Write + Send + 'static,
+) -> Result<(), Failure> {
+    let post = Arc::new(Post::new(Arc::clone(member)));
+    let room = Mailroom {
+        post: Arc::clone(&post),
+        receipts: Receipts::default(),
+        audience: Audience::default(),
+    };
+    let client = Arc::new(watch::Sender::new(Client::There));
+    let server = Server::new(Arc::clone(member), agents, &room, client.subscribe())?;
+    let level = server.level();
+    // Calls have threads of their own, which work for the same agent.
+    let caller = scope::current();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .on_thread_start(move || scope::enter(caller.clone()))
+        .build()
+        .map_err(|error| Failure::failed("io", format!("no runtime: {error}")))?;
+    let (stdio, writer) = transport::start(input, output, room, &client);
+    runtime.block_on(async {
+        // Without the ritual at the beginning: a client may ask in any order, and is answered.
+        let running = serve_directly(server, stdio, None);
+        // One of several agents in this process hears of its mail from its host.
+        if member.role != Role::Worker && scope::current().is_none() {
+            let (member, peer) = (Arc::clone(member), running.peer().clone());
+            let runtime = tokio::runtime::Handle::current();
+            // Ends with the process.
+            scope::spawn(move || {
+                post.open();
+                announce(&member, &peer, &level, &runtime);
+            });
+        }
+        if let Err(error) = running.waiting().await {
+            tracing::error!(%error, "the server stopped");
+        }
+    });
+    drop(runtime);
+    writer
+        .join()
+        .map_err(|_| Failure::internal("the writer failed"))
+}
+
+/// Tells the client of mail that arrives while it does not call.
+fn announce(
+    member: &Arc<Membership>,
+    peer: &Peer<RoleServer>,
+    level: &server::Level,
+    runtime: &tokio::runtime::Handle,
+) {
+    let mut lookout = Lookout::new(Arc::clone(member));
+    loop {
+        if member.role.leads() {
+            // It is told of those that are gone by its mail.
+            member.context().settle_dead_runs();
+        }
+        for mail in lookout.wait(LOOK) {
+            // Before the handshake there is nobody to tell, and afterwards not everybody cares.
+            if peer.peer_info().is_none() || !level.wants_info() {
+                continue;
+            }
+            let params = json!({"level": "info", "logger": "ccb", "data": mail});
+            let note = CustomNotification::new("notifications/message", Some(params));
+            let note = ServerNotification::CustomNotification(note);
+            if runtime.block_on(peer.send_notification(note)).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,9 @@
+//! Sessions and plans as a collector sees them, if ccb was built with the feature `otel`.
+
+#[cfg(feature = "otel")]
+pub(crate) use otel::{OfPlan, session};
+
+#[cfg(not(feature = "otel"))]
+mod without;
+#[cfg(not(feature = "otel"))]
+pub(crate) use self::without::{OfPlan, session};

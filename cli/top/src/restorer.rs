@@ -1,0 +1,101 @@
+//! A process of its own that gives the terminal back if the view is killed.
+//!
+//! It holds the other end of a pipe and the terminal, in a session of its own, so that neither
+//! Ctrl-C, hanging up nor a kill of the view's process group reaches it. When the pipe ends while
+//! the view had the terminal, nobody else can restore it.
+
+use std::io::{self, Read, Write};
+use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
+
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
+
+use super::terminal::LEAVE;
+
+/// How the process is called; nobody types it.
+pub(crate) const RESTORER: &str = "__restore_terminal";
+
+const READY: u8 = b'r';
+const ENTERED: u8 = b'e';
+const LEFT: u8 = b'l';
+
+/// The view's end.
+#[derive(Debug)]
+pub(super) struct Restorer {
+    child: Child,
+    pipe: Option<ChildStdin>,
+}
+
+impl Restorer {
+    /// Starts it while the terminal is as it is to be left.
+    pub(super) fn start() -> io::Result<Self> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .arg(RESTORER)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // The terminal.
+            .stderr(Stdio::inherit())
+            .spawn()?;
+        let pipe = child.stdin.take();
+        let mut ready = [0];
+        if let Some(mut answer) = child.stdout.take() {
+            answer.read_exact(&mut ready)?;
+        }
+        Ok(Self { child, pipe })
+    }
+
+    /// Whether the view has the terminal from now on.
+    pub(super) fn entered(&mut self, entered: bool) {
+        let byte = if entered { ENTERED } else { LEFT };
+        if let Some(pipe) = &mut self.pipe {
+            pipe.write_all(&[byte]).ok();
+        }
+    }
+}
+
+impl Drop for Restorer {
+    fn drop(&mut self) {
+        self.pipe = None;
+        self.child.wait().ok();
+    }
+}
+
+/// Runs the process if that is what this one was started as.
+pub fn main(args: &[std::ffi::OsString]) -> Option<ExitCode> {
+    let [_, role] = args else {
+        return None;
+    };
+    if role != RESTORER {
+        return None;
+    }
+    Some(match restore_after() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    })
+}
+
+fn restore_after() -> io::Result<()> {
+    // Without a terminal of its own nothing that happens on this one is a signal to it.
+    rustix::process::setsid().ok();
+    let before = tcgetattr(io::stderr())?;
+    let mut stdout = io::stdout();
+    stdout.write_all(&[READY])?;
+    stdout.flush()?;
+    let mut entered = false;
+    let mut byte = [0];
+    let mut pipe = io::stdin().lock();
+    loop {
+        match pipe.read(&mut byte) {
+            Ok(0) => break,
+            Ok(_) => entered = byte[0] == ENTERED,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+    if entered {
+        let mut terminal = io::stderr();
+        terminal.write_all(LEAVE.as_bytes())?;
+        terminal.flush()?;
+        tcsetattr(terminal, OptionalActions::Now, &before)?;
+    }
+    Ok(())
+}
