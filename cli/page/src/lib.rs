@@ -14,7 +14,7 @@
 //! | `entrance.rs` | one-time codes, and the browsers that came in with one |
 //! | `secret.rs` | secrets, and the file that proves a token |
 //! | `connection.rs` | which program is at the other end |
-//! | `sign_in.rs` | how a browser comes in |
+//! | `routes/sign_in.rs` | how a browser comes in |
 //! | `console.rs` | the terminal: Enter, and what a person is told |
 //! | `routes.rs` | what can be asked |
 //! | `watcher.rs`, `pieces.rs`, `state.rs` | looks, cuts into pieces, and knows which browser lacks which |
@@ -35,7 +35,6 @@ mod refused;
 mod routes;
 mod secret;
 mod server;
-mod sign_in;
 mod state;
 mod tls;
 mod transcript;

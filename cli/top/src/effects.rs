@@ -14,7 +14,7 @@ use store::clock::{Clock, SystemClock};
 use store::name::Name;
 
 use super::model::{AgentKey, ChangesOf, Message};
-use super::transcript::TranscriptNews;
+use crate::model::transcript::TranscriptNews;
 
 /// Nothing waits longer than this without looking whether it is still wanted.
 const LONG: Duration = Duration::from_secs(600);

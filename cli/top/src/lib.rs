@@ -3,8 +3,6 @@
 //! [`model`] is everything it knows, [`mod@update`] changes it and is pure, [`view`] draws it.
 //! [`effects`] reads and acts on other threads, so that keys are answered whatever those do.
 
-mod command;
-mod dialogs;
 mod effects;
 mod events;
 mod fault;
@@ -12,7 +10,6 @@ mod fault;
 pub mod fuzz;
 mod input;
 mod keys;
-mod lists;
 mod model;
 mod news;
 mod restorer;
@@ -20,8 +17,6 @@ mod terminal;
 #[cfg(test)]
 mod tests;
 mod text;
-mod transcript;
-mod typing;
 mod update;
 mod view;
 

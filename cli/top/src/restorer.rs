@@ -9,7 +9,8 @@ use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
-use super::terminal::LEAVE;
+/// Takes back all that the view does to a terminal when it enters.
+pub(super) const LEAVE: &str = "\x1b[0m\x1b[?2004l\x1b[?25h\x1b[?1049l";
 
 /// How the process is called; nobody types it.
 pub(crate) const RESTORER: &str = "__restore_terminal";

@@ -9,12 +9,10 @@ use std::time::{Duration, Instant};
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
-use super::restorer::Restorer;
+use super::restorer::{LEAVE, Restorer};
 
 /// The other screen, no cursor, and pasted text marked as such.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[2J";
-/// All of that taken back.
-pub(super) const LEAVE: &str = "\x1b[0m\x1b[?2004l\x1b[?25h\x1b[?1049l";
 
 /// How long somebody who has to give the terminal back waits for whoever draws.
 const PATIENCE: Duration = Duration::from_millis(300);

@@ -172,7 +172,7 @@ fn stopping_and_landing_ask_first_and_esc_changes_nothing() {
 #[test]
 fn a_finished_agent_is_dismissed_and_folds_away_with_time() {
     let mut model = view();
-    let rows = |model: &Model| crate::lists::agents(model).0.len();
+    let rows = |model: &Model| crate::model::lists::agents(model).0.len();
     // The one that failed long ago is folded, the one of ten seconds ago is there.
     assert_eq!(rows(&model), 5);
     assert!(
@@ -181,7 +181,7 @@ fn a_finished_agent_is_dismissed_and_folds_away_with_time() {
         shown(&model)
     );
     keys(&mut model, "↓↓↓↓");
-    let (_, chosen) = crate::lists::chosen_agent(&model).unwrap();
+    let (_, chosen) = crate::model::lists::chosen_agent(&model).unwrap();
     assert_eq!((chosen.name.as_str(), chosen.alive), ("mate-3", false));
     // While somebody looks into it, it stays.
     keys(&mut model, "\r");
@@ -314,21 +314,21 @@ fn the_choice_stays_with_what_was_chosen_when_the_list_changes() {
     let mut next = scene();
     next.teams[0].agents.remove(1);
     update(&mut model, Message::Scene(Arc::new(next.clone())));
-    let (_, chosen) = crate::lists::chosen_agent(&model).unwrap();
+    let (_, chosen) = crate::model::lists::chosen_agent(&model).unwrap();
     assert_eq!(chosen.name, "mate-2");
     // Where it is gone, its neighbour is chosen.
     next.teams[0].agents.retain(|agent| agent.name != "mate-2");
     update(&mut model, Message::Scene(Arc::new(next)));
-    assert!(crate::lists::chosen_agent(&model).is_some());
+    assert!(crate::model::lists::chosen_agent(&model).is_some());
 }
 
 #[test]
 fn a_filter_narrows_the_list_as_it_is_typed() {
     let mut model = view();
     keys(&mut model, "/writer");
-    assert_eq!(crate::lists::agents(&model).0.len(), 1);
+    assert_eq!(crate::model::lists::agents(&model).0.len(), 1);
     keys(&mut model, "\r\x1b");
-    assert_eq!(crate::lists::agents(&model).0.len(), 5);
+    assert_eq!(crate::model::lists::agents(&model).0.len(), 5);
 }
 
 #[test]

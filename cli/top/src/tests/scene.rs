@@ -7,7 +7,7 @@ use swarm::run::RunState;
 use taskboard::TaskId;
 
 use super::NOW;
-use crate::transcript::TranscriptNews;
+use crate::model::transcript::TranscriptNews;
 
 pub(super) fn id(number: u64) -> TaskId {
     TaskId::new(number).unwrap()

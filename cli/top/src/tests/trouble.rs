@@ -7,8 +7,8 @@ use unicode_width::UnicodeWidthStr;
 
 use super::scene::{agent, changes, scene, task, transcript};
 use super::{keys, picture, shown, watcher};
+use crate::model::transcript::TranscriptNews;
 use crate::model::{AgentKey, Effect, Message, Model};
-use crate::transcript::TranscriptNews;
 use crate::update::update;
 
 /// Everything that has been used against terminals and columns.
@@ -173,7 +173,7 @@ fn two_hundred_agents_can_be_walked_through() {
     for size in [(80, 24), (160, 50), (20, 5)] {
         let mut model = watcher(size, all.clone());
         for n in 0..200 {
-            let (_, chosen) = crate::lists::chosen_agent(&model).unwrap();
+            let (_, chosen) = crate::model::lists::chosen_agent(&model).unwrap();
             let name = chosen.name.clone();
             assert_eq!(name, format!("mate-{n:03}"));
             assert!(shown(&model).contains(&name), "{name}\n{}", shown(&model));
@@ -292,7 +292,7 @@ fn a_board_of_many_tasks_and_a_long_chain_is_drawn() {
     graph.levels = ids.iter().map(|id| vec![*id]).collect();
     let mut model = watcher((80, 24), all);
     keys(&mut model, "3");
-    let rows = crate::lists::graph(&model).len();
+    let rows = crate::model::lists::graph(&model).len();
     assert_eq!(rows, 500);
     for typed in ["G", "g", "2", "G"] {
         keys(&mut model, typed);

@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::list::{beside, first_row, put, row, title};
 use super::theme::{self, BAD, BOLD, DIM, PLAIN, WARN};
 use super::{WIDE, board, transcript};
-use crate::lists;
+use crate::model::lists;
 use crate::model::{Model, Pane};
 use crate::text;
 

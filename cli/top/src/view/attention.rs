@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 
 use super::list::{beside, field, first_row, put, row, text as scrolled, wrapped};
 use super::theme::{self, BOLD, DIM, KEY, PLAIN};
-use crate::lists;
+use crate::model::lists;
 use crate::model::{Model, Pane};
 use crate::text;
 

@@ -10,7 +10,7 @@ use taskboard::Unchecked;
 use super::list::{beside, first_row, put, row, text as scrolled};
 use super::task;
 use super::theme::{self, BAD, BOLD, DIM, GOOD, PLAIN, WARN};
-use crate::lists;
+use crate::model::lists;
 use crate::model::{Model, Pane};
 use crate::text;
 

@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 use super::attention;
 use super::list::put;
 use super::theme::{self, BAD, BOLD, CHOSEN, DIM, KEY, PLAIN, WARN};
-use crate::lists;
+use crate::model::lists;
 use crate::model::{Dialog, Model, Pane, Typing};
 use crate::text;
 

@@ -8,7 +8,7 @@ use super::board::ids;
 use super::list::{beside, first_row, put, row, text as scrolled};
 use super::theme::{self, BAD, BOLD, DIM, PLAIN};
 use super::{WIDE, task};
-use crate::lists;
+use crate::model::lists;
 use crate::model::{Model, Pane};
 use crate::text;
 

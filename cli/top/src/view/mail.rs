@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 
 use super::list::{beside, field, first_row, put, row, text as scrolled, wrapped};
 use super::theme::{BOLD, BUSY, DIM, PLAIN};
-use crate::lists;
+use crate::model::lists;
 use crate::model::{Model, Pane};
 use crate::text;
 

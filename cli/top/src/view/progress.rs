@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 use super::list::{beside, first_row, put, row, text as scrolled, title};
 use super::theme::{self, BAD, BOLD, DIM, GOOD, PLAIN, WARN};
 use super::{WIDE, agents, task};
-use crate::lists;
+use crate::model::lists;
 use crate::model::{Model, Pane};
 use crate::text;
 

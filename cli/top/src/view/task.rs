@@ -7,8 +7,8 @@ use ratatui::text::{Line, Span};
 use super::board::{aside, ids};
 use super::list::{field, wrapped};
 use super::theme::{self, BAD, BOLD, DIM, GOOD, PLAIN, WARN};
-use crate::lists;
 use crate::model::Model;
+use crate::model::lists;
 use crate::text;
 
 pub(super) fn lines(model: &Model, width: usize) -> Vec<Line<'static>> {

@@ -4,8 +4,8 @@
 use coordinator::live::{AgentScene, LandState, Need, TaskScene, TaskState, TeamLife};
 use ratatui::style::{Color, Modifier, Style};
 
-use crate::lists::is_working;
 use crate::model::Tone;
+use crate::model::lists::is_working;
 
 pub(super) const PLAIN: Style = Style::new();
 pub(super) const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 use super::list::{first_row, put, row};
 use super::theme::{self, BAD, BOLD, DIM, WARN};
 use super::{changes, frame as around, transcript};
-use crate::lists;
+use crate::model::lists;
 use crate::model::{Model, Pane};
 use crate::text;
 

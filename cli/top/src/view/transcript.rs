@@ -8,12 +8,10 @@ use ratatui::text::{Line, Span};
 
 use super::list::{put, row};
 use super::theme::{self, BAD, BOLD, BUSY, DIM, GOOD, PLAIN, WARN};
-use crate::lists;
+use crate::model::lists;
+use crate::model::transcript::FOLDED;
 use crate::model::{Model, Pane};
 use crate::text;
-
-/// How many lines of a text are shown until it is unfolded.
-const FOLDED: usize = 4;
 
 pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let Some((_, agent)) = lists::chosen_agent(model) else {
@@ -139,21 +137,6 @@ fn window(model: &Model, width: usize, height: usize) -> Vec<Line<'static>> {
         lines.insert(0, Line::styled(text::cut(words, width), DIM));
     }
     lines.into_iter().skip(start).take(height).collect()
-}
-
-/// Whether an entry has more to show than its first lines.
-pub(crate) fn can_unfold(entry: &TranscriptEntry) -> bool {
-    match &entry.what {
-        Happened::Tool { result, .. } => result.is_some(),
-        Happened::Told { text, .. }
-        | Happened::Said { text }
-        | Happened::Printed { text, .. }
-        | Happened::Received { text }
-        | Happened::Note { text } => {
-            text.lines().count() > FOLDED || text.chars().count() > 60 * FOLDED
-        }
-        _ => false,
-    }
 }
 
 fn entry_lines(entry: &TranscriptEntry, width: usize, unfolded: bool) -> Vec<Line<'static>> {

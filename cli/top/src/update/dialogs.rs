@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use coordinator::actions::Act;
 use crossterm::event::{KeyCode, KeyEvent};
 
+use super::act;
 use super::command::{interrupt, show_changes};
-use super::keys::Command;
-use super::model::{ChangesOf, Dialog, Effect, LandQuestion, Model, Tone, Typing};
-use super::update::act;
+use crate::keys::Command;
+use crate::model::{ChangesOf, Dialog, Effect, LandQuestion, Model, Tone, Typing};
 
 /// Does it, or asks for the text it needs first.
 pub(super) fn ask_or_act(model: &mut Model, team: &str, wanted: Act) -> Vec<Effect> {

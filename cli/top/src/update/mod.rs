@@ -1,17 +1,19 @@
 //! What each message changes, and what is to be done about it. Nothing here waits, reads a file or
 //! looks at a clock.
 
+mod command;
+mod dialogs;
+mod typing;
+
 use std::sync::Arc;
 
 use coordinator::actions::Act;
 use coordinator::live::Scene;
 
-use super::command::{self, choose, keep_in_view};
-use super::dialogs;
-use super::lists;
-use super::model::{AgentKey, Effect, Message, Model, Pane, Tone};
-use super::news::news;
-use super::typing;
+use self::command::{choose, keep_in_view};
+use crate::model::lists;
+use crate::model::{AgentKey, Effect, Message, Model, Pane, Tone};
+use crate::news::news;
 
 /// While changes are looked at and somebody works, they are read again after so long, in ms.
 const CHANGES_EVERY_MS: i64 = 3000;
@@ -80,14 +82,14 @@ fn key_pressed(model: &mut Model, key: crossterm::event::KeyEvent) -> Vec<Effect
     if model.typing.is_some() {
         return typing::key(model, key);
     }
-    let Some(command) = super::keys::command(key) else {
+    let Some(command) = crate::keys::command(key) else {
         return dialogs::other_key(model, key);
     };
     if model.help {
         model.help = false;
         return match command {
-            super::keys::Command::Interrupt => command::interrupt(model),
-            super::keys::Command::Suspend => vec![Effect::Suspend],
+            crate::keys::Command::Interrupt => command::interrupt(model),
+            crate::keys::Command::Suspend => vec![Effect::Suspend],
             _ => Vec::new(),
         };
     }
@@ -121,7 +123,7 @@ fn done(model: &mut Model, result: Result<String, String>) {
         Ok(text) => (Tone::Good, text),
         Err(text) => (Tone::Bad, text),
     };
-    model.log(super::model::LogLine {
+    model.log(crate::model::LogLine {
         at_ms: model.now,
         text: text.clone(),
         tone,

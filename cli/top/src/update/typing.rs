@@ -7,8 +7,8 @@ use term::line::decision;
 use term::prompt::{Edit, Typed};
 
 use super::command::{choose, interrupt};
-use super::model::{Dialog, Effect, Model, Pane, Tone, Typing};
-use super::update::{act, look_at};
+use super::{act, look_at};
+use crate::model::{Dialog, Effect, Model, Pane, Tone, Typing};
 
 pub(super) fn paste(model: &mut Model, text: &str) {
     // Pasted text is never a row of commands.

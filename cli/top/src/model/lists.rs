@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use coordinator::live::{AgentScene, Attention, MailScene, TaskScene, TaskState};
 use taskboard::TaskId;
 
-use super::model::{AgentKey, GRACE_MS, Model, Pane};
+use crate::model::{AgentKey, GRACE_MS, Model, Pane};
 
 /// The agents that are shown, in order, and how many finished ones are folded away.
 pub(crate) fn agents(model: &Model) -> (Vec<&AgentScene>, usize) {

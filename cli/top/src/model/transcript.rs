@@ -3,10 +3,12 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use coordinator::live::TranscriptEntry;
+use coordinator::live::{Happened, TranscriptEntry};
 
-use super::model::AgentKey;
+use crate::model::AgentKey;
 
+/// How many lines of a text are shown until it is unfolded.
+pub(crate) const FOLDED: usize = 4;
 /// How many entries are kept.
 const KEPT: usize = 2000;
 
@@ -100,7 +102,7 @@ impl Transcript {
         let Some(entry) = self.entries.get(self.position()) else {
             return false;
         };
-        if !super::view::transcript::can_unfold(entry) {
+        if !can_unfold(entry) {
             return false;
         }
         // Else the next entry that comes would be the chosen one.
@@ -112,10 +114,23 @@ impl Transcript {
     }
 }
 
+/// True if an entry has more to show than its first lines.
+fn can_unfold(entry: &TranscriptEntry) -> bool {
+    match &entry.what {
+        Happened::Tool { result, .. } => result.is_some(),
+        Happened::Told { text, .. }
+        | Happened::Said { text }
+        | Happened::Printed { text, .. }
+        | Happened::Received { text }
+        | Happened::Note { text } => {
+            text.lines().count() > FOLDED || text.chars().count() > 60 * FOLDED
+        }
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use coordinator::live::Happened;
-
     use super::*;
 
     fn entries(numbers: std::ops::Range<u64>, text: &str) -> Vec<TranscriptEntry> {

@@ -8,11 +8,11 @@ use hyper::header::{
 };
 use hyper::{Request, Response, StatusCode};
 
-use super::connection::Connection;
-use super::console::Notice;
-use super::http::{self, Out, parameter};
-use super::refused::{Refused, refuse};
-use super::routes::Server;
+use super::Server;
+use crate::connection::Connection;
+use crate::console::Notice;
+use crate::http::{self, Out, parameter};
+use crate::refused::{Refused, refuse};
 
 const HTML: &str = "text/html; charset=utf-8";
 /// The most that a form with a token holds, in bytes.

@@ -1,5 +1,7 @@
 //! What can be asked, and who answers.
 
+mod sign_in;
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
@@ -18,17 +20,17 @@ use store::name::Name;
 use store::{Category, Failure};
 use tokio::sync::{Semaphore, mpsc};
 
-use super::assets;
-use super::connection::Connection;
-use super::console::Notice;
-use super::guard::Guard;
-use super::http::{self, Out, event, failure, parameter};
-use super::pieces;
-use super::refused::{Refused, refuse};
-use super::sign_in::ask_for_token;
-use super::state::{Seen, State};
-use super::transcript;
-use super::watcher::Watcher;
+use self::sign_in::ask_for_token;
+use crate::assets;
+use crate::connection::Connection;
+use crate::console::Notice;
+use crate::guard::Guard;
+use crate::http::{self, Out, event, failure, parameter};
+use crate::pieces;
+use crate::refused::{Refused, refuse};
+use crate::state::{Seen, State};
+use crate::transcript;
+use crate::watcher::Watcher;
 
 /// How much a request may hold, in bytes.
 const LARGEST: usize = 256 * 1024;

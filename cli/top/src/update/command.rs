@@ -5,11 +5,11 @@ use coordinator::live::{LandState, Need, TaskState};
 use taskboard::Unchecked;
 
 use super::dialogs;
-use super::keys::Command;
-use super::lists::{self, chosen_agent, chosen_need, chosen_task};
-use super::model::{AgentKey, ChangesOf, Cursor, Dialog, Effect, Model, Pane, Tone, Typing};
-use super::update::{act, look_at};
-use super::view;
+use super::{act, look_at};
+use crate::keys::Command;
+use crate::model::lists::{self, chosen_agent, chosen_need, chosen_task};
+use crate::model::{AgentKey, ChangesOf, Cursor, Dialog, Effect, Model, Pane, Tone, Typing};
+use crate::view;
 
 /// What an agent is told that was denied something with one key.
 const NO: &str = "The person who watches said no.";

@@ -1,4 +1,7 @@
-//! Everything the view knows. It is drawn from this alone, and changed by [`mod@super::update`] alone.
+//! Everything the view knows. It is drawn from this alone, and changed by [`mod@crate::update`] alone.
+
+pub(crate) mod lists;
+pub(crate) mod transcript;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
@@ -9,8 +12,7 @@ use crossterm::event::KeyEvent;
 use taskboard::TaskId;
 use term::prompt::Edit;
 
-use super::lists;
-use super::transcript::{Transcript, TranscriptNews};
+use self::transcript::{Transcript, TranscriptNews};
 
 /// How long a finished agent stays in the list, in ms.
 pub(crate) const GRACE_MS: i64 = 30_000;
