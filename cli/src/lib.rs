@@ -1,7 +1,30 @@
 //! The `ccb` command line.
 //!
-//! The only crate that prints, exits, and reads the environment. Each command is one file in
-//! `commands` with its arguments beside its code; what it does is a call into a library.
+//! # What this room knows
+//!
+//! Arguments, commands, exit codes, hints, and a session's terminal. Each command is one file in `commands`,
+//! with its arguments beside its code. It is the only crate that prints answers and the only one that exits.
+//!
+//! # What it must not know (and where to go instead)
+//!
+//! * What happens, and when: a command calls a library. `tests/tidy/src/thin.rs` lists what no command may import.
+//! * MCP, the live view, the page and telemetry: `cli/mcp`, `cli/top`, `cli/page`, `cli/otel`. The last two are the
+//!   features `page` and `otel`; without one, the command says how to build it.
+//! * Colours, tables and the line in which a person types: `cli/term`.
+//!
+//! # The way through
+//!
+//! 1. [`main`] looks first whether this process is a guard, host or agent (`supervise`), the view's restorer, or a
+//!    completion.
+//! 2. clap parses the arguments; `Context` finds repository, team and caller.
+//! 3. `commands::run` checks the caller's rights and calls the command.
+//! 4. The command calls a library and gives the answer to `Output`: JSON, or text for people.
+//! 5. `Exit` turns the result into an exit code.
+//!
+//! # Crash points
+//!
+//! None of its own; [`mcp::FAULT_POINTS`] and [`top::FAULT_POINTS`] belong to the crates below. A panic becomes
+//! an error with exit code 70.
 
 mod args;
 mod ask;

@@ -1,12 +1,30 @@
 //! The MCP server: any agent takes part in a team with the tools it knows.
 //!
+//! # What this room knows
+//!
+//! The tools, their arguments (`tools.json`) and the words of their answers; JSON-RPC lines and the MCP
+//! protocol; which client sits at the other end, and how mail reaches it with an answer.
+//!
+//! # What it must not know (and where to go instead)
+//!
+//! * What a tool does to the board, mail, worktrees and agents: the functions that the commands call, too
+//!   (`actions`). So a tool and its command give the same errors.
+//! * Who may do what: the table of rights.
+//! * Exit codes and text for people: `cli`. [`serve`] only says whether it served.
+//!
+//! # The way through
+//!
 //! ```text
 //! stdin ─ lines ─▶ transport ─▶ rmcp ─▶ server ─▶ tools (board, messages, teams, trees, agents)
 //! stdout ◀─ post (mail joins the answer) ◀─ transport ◀─ rmcp ◀─┘        └▶ actions ─▶ libraries
 //! ```
 //!
-//! The tools call the functions the commands call (`actions`), so both give the same errors.
-//! Calls block, on locks among others, and so have threads of their own.
+//! Calls block, on locks among others, so they have threads of their own.
+//!
+//! # Crash points
+//!
+//! [`FAULT_POINTS`]: before an answer with mail is written, and after it is written but before the mail is
+//! acknowledged. In both cases the next server delivers the mail again. The test is `tests/it/mcp_mail.rs`.
 
 mod agents;
 mod answer;

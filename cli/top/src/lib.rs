@@ -1,7 +1,29 @@
-//! The live view: who works on what, what needs a person, and the keys that steer it.
+//! The live view: which agent works on what, what needs a person, and the keys that steer it.
 //!
-//! [`model`] is everything it knows, [`mod@update`] changes it and is pure, [`view`] draws it.
-//! [`effects`] reads and acts on other threads, so that keys are answered whatever those do.
+//! # What this room knows
+//!
+//! Panes, keys, dialogs and pictures; the terminal while the view has it, and how it is restored after an
+//! end, a panic or a kill.
+//!
+//! # What it must not know (and where to go instead)
+//!
+//! * How a scene is read from board, mail and runs: the live scene that [`Workplace`] opens.
+//! * How a decision is carried out: the same acts that the page uses.
+//! * How a session is directed: `cli` implements [`Directs`] and sends [`SessionNews`].
+//! * The line editor and the colours of lines: `cli/term`.
+//!
+//! # The way through
+//!
+//! 1. Threads in `effects` read scenes, transcripts and diffs; `events` reads keys and signals. All send messages.
+//! 2. `update` changes the `model` for each message and returns effects. It is pure.
+//! 3. `view` draws the model; only cells that changed reach the terminal.
+//! 4. `effects` carries the effects out, or [`Directs`] tells the session.
+//! 5. `restorer`, a process of its own, restores the terminal if the view is killed.
+//!
+//! # Crash points
+//!
+//! [`FAULT_POINTS`]: the screen is about to be drawn. Tests make that panic and fail; the terminal is
+//! restored in both cases. The tests are in `tests/it/top.rs`.
 
 mod effects;
 mod events;
