@@ -44,17 +44,28 @@
 //! No processes, no printing, no environment. Hooks and checks are the caller's: it passes
 //! [`Hooks`], which are called outside every lock.
 
+#[path = "board/attempt.rs"]
 mod attempt;
 mod board;
+#[path = "files/change.rs"]
 mod change;
+#[path = "files/log.rs"]
 mod changes;
+#[path = "files/checks.rs"]
 mod checks;
+#[path = "rules/claim.rs"]
 mod claim;
+#[path = "rules/complete.rs"]
 mod complete;
+#[path = "rules/batch.rs"]
 mod create;
+#[path = "rules/cycles.rs"]
 mod cycles;
+#[path = "files/doctor.rs"]
 mod doctor;
+#[path = "files/edges.rs"]
 mod edges;
+#[path = "rules/edit.rs"]
 mod edit;
 mod error;
 mod facts;
@@ -62,33 +73,52 @@ mod fault;
 mod format;
 #[doc(hidden)]
 pub mod fuzz;
+#[path = "files/glance.rs"]
 mod glance;
 mod graph;
 mod id;
+#[path = "files/ids.rs"]
 mod ids;
+#[path = "rules/index.rs"]
 mod index;
+#[path = "files/index_file.rs"]
 mod index_file;
 mod invalid;
+#[path = "rules/needs.rs"]
 mod needs;
+#[path = "files/next.rs"]
 mod next;
 mod own_keys;
+#[path = "files/patience.rs"]
 mod patience;
+#[path = "files/prepared.rs"]
 mod prepared;
 mod proof;
+#[path = "files/quick.rs"]
 mod quick;
+#[path = "rules/ready.rs"]
 mod ready;
+#[path = "files/remove.rs"]
 mod remove;
+#[path = "files/repair.rs"]
 mod repair;
+#[path = "files/section.rs"]
 mod section;
+#[path = "files/serve.rs"]
 mod serve;
+#[path = "files/slot.rs"]
 mod slot;
+#[path = "files/slots.rs"]
 mod slots;
 mod snapshot;
 #[cfg(feature = "postgres")]
 mod tables;
 mod task;
+#[path = "rules/update.rs"]
 mod update;
+#[path = "files/watch.rs"]
 mod watch;
+#[path = "board/worktree.rs"]
 mod worktree;
 
 pub use board::{Board, BoardOptions, Caller, Hooks, Veto};

@@ -1,5 +1,6 @@
 //! Opening a list and looking at it.
 
+#[path = "../files/live.rs"]
 mod live;
 
 use std::path::{Path, PathBuf};

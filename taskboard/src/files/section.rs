@@ -12,6 +12,7 @@
 //! While lock directories are held nothing slow happens: content is written and synced
 //! before they are taken, the directory is synced after the lock is released.
 
+#[path = "intent.rs"]
 mod intent;
 
 use std::collections::{BTreeSet, HashMap};
