@@ -28,7 +28,6 @@ mod in_database {
     use store::home::Home;
     use store::machine::Machine;
     use store::name::Name;
-    use taskboard::BoardError;
     use team::{Beside, TeamError, TeamOptions};
     use worktrees::Repository;
 
@@ -75,10 +74,7 @@ mod in_database {
         }
 
         fn list_alike(&self, team: &Name) -> Result<Option<String>, TeamError> {
-            taskboard::list_alike(&self.0, team).map_err(|error| match error {
-                BoardError::Database(error) => error.into(),
-                other => self.unexpected(&other),
-            })
+            Ok(taskboard::list_alike(&self.0, team)?)
         }
     }
 

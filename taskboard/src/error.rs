@@ -57,10 +57,9 @@ pub enum BoardError {
     /// The change is made, but a power cut may undo it.
     #[error("the change is made, but may not survive a power cut: {source}")]
     NotDurable { source: StoreError },
-    /// The database the board is in.
-    #[cfg(feature = "postgres")]
-    #[error(transparent)]
-    Database(database::DatabaseError),
+    /// The backend that the board is in; which errors there are is its own business.
+    #[error("{0}")]
+    Backend(Box<dyn Explain + Send + Sync>),
     /// The change was recorded but could not be carried through; the next command will.
     #[error("{what} is recorded but not finished: {source}")]
     Unfinished {
@@ -101,12 +100,7 @@ impl BoardError {
     /// Whether it says nothing about what was asked, only about the moment: a file that cannot be
     /// read or written, a database that does not answer.
     pub fn is_passing(&self) -> bool {
-        match self {
-            Self::Store(_) => true,
-            #[cfg(feature = "postgres")]
-            Self::Database(_) => true,
-            _ => false,
-        }
+        matches!(self, Self::Store(_) | Self::Backend(_))
     }
 
     pub(crate) fn refused(task: &Task, reason: Refusal) -> Self {
@@ -114,6 +108,21 @@ impl BoardError {
             task: Box::new(task.clone()),
             reason,
         }
+    }
+
+    /// A list is to be followed from a change that is still to come.
+    pub(crate) fn beyond(since: u64, last: u64) -> Self {
+        let why = format!("the last change of this list is {last}; was its history deleted?");
+        Self::invalid(format!("--since {since}"), why)
+    }
+
+    /// A list is to be followed from a change that is gone; `first` is the first one that is left.
+    pub(crate) fn forgotten(since: u64, first: u64) -> Self {
+        let why = format!(
+            "changes before {first} are gone; read the list and go on from {}",
+            first - 1
+        );
+        Self::invalid(format!("--since {since}"), why)
     }
 
     /// Input that breaks a rule.
@@ -127,8 +136,7 @@ impl Explain for BoardError {
         use Category::{Failed, NotFound, Refused};
         match self {
             Self::Store(error) => error.facts(),
-            #[cfg(feature = "postgres")]
-            Self::Database(error) => error.facts(),
+            Self::Backend(error) => error.facts(),
             Self::BadId(error) => error.facts(),
             Self::Invalid(error) => error.facts(),
             Self::NotFound { .. } => Facts::new(NotFound, "task_not_found")

@@ -501,7 +501,6 @@ impl Task {
     }
 
     /// Nobody holds a lease on it, and `token` was the last one.
-    #[cfg(feature = "postgres")]
     pub(crate) fn set_last_token(&mut self, token: u64) {
         self.set_ours(LEASE, (token > 0).then(|| json!({ "token": token })));
     }
@@ -509,10 +508,7 @@ impl Task {
     /// Ends the lease but remembers its token, so that the next one is larger whatever the
     /// clock says.
     pub(crate) fn end_lease(&mut self) {
-        match self.last_token() {
-            0 => self.set_ours(LEASE, None),
-            token => self.set_ours(LEASE, Some(json!({ "token": token }))),
-        }
+        self.set_last_token(self.last_token());
     }
 
     /// Back to the start: nobody's, no lease, not parked, unless nobody knows what it is proved
@@ -689,9 +685,9 @@ mod tests {
             lease: Some(LeaseTerm::Milliseconds(1000)),
             ..crate::ClaimRequest::new("a")
         };
-        crate::claim::start(&mut task, &request, 5);
+        crate::rules::claim::start(&mut task, &request, 5);
         assert_eq!(task.lease().unwrap().token, 5);
-        crate::claim::start(&mut task, &request, 5);
+        crate::rules::claim::start(&mut task, &request, 5);
         assert_eq!(task.lease().unwrap().token, 6);
     }
 

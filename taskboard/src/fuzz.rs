@@ -5,18 +5,21 @@ use std::collections::BTreeMap;
 use store::atomic::Stamp;
 use store::fuzz::Target;
 
-use crate::changes::{Change, any_head, head};
-use crate::checks::Record;
-use crate::claim::{self, ClaimRequest};
 use crate::facts::{LeaseTerm, decide_check};
+use crate::files::index_file::{decode, encode, sealed};
+use crate::files::intent::Intent;
+use crate::files::log::{any_head, head};
+use crate::files::quick;
+use crate::files::slot::{
+    LONG, decode as decode_slot, encode as encode_slot, sealed as sealed_slot,
+};
 use crate::format::{parse, to_bytes};
+use crate::history::Change;
 use crate::id::TaskId;
-use crate::index::{Index, Slim};
-use crate::index_file::{decode, encode, sealed};
 use crate::own_keys;
-use crate::quick;
-use crate::section::Intent;
-use crate::slot::{LONG, decode as decode_slot, encode as encode_slot, sealed as sealed_slot};
+use crate::record::Record;
+use crate::rules::claim::{self, ClaimRequest};
+use crate::rules::index::{Index, Slim};
 use crate::task::Task;
 
 /// The targets of this crate.

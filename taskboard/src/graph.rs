@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::id::TaskId;
 use crate::proof::Unchecked;
-use crate::ready::Dependencies;
+use crate::rules::ready::Dependencies;
 use crate::snapshot::Snapshot;
 use crate::task::Status;
 
@@ -247,9 +247,10 @@ impl<'s> Graph<'s> {
         let task = self.snapshot.get(id);
         let subject = task.map_or("unreadable", |task| task.subject.as_str());
         let unchecked = task.is_some_and(|task| task.unchecked().is_some());
-        let doubt = match unchecked {
-            true => format!(" {}", Unchecked::MARK),
-            false => String::new(),
+        let doubt = if unchecked {
+            format!(" {}", Unchecked::MARK)
+        } else {
+            String::new()
         };
         let short: String = subject
             .chars()

@@ -36,6 +36,14 @@ impl TaskId {
     }
 }
 
+/// Adds an id to a sorted list, once.
+pub(crate) fn insert(list: &mut Vec<TaskId>, id: TaskId) {
+    if !list.contains(&id) {
+        list.push(id);
+        list.sort_unstable();
+    }
+}
+
 /// Something that is not a task id.
 #[derive(Debug, thiserror::Error)]
 #[error("{0:?} is not a task id")]

@@ -1,10 +1,10 @@
-//! A list of tasks that many processes work off at once.
+//! A list of tasks that many processes work through at once.
 //!
-//! One human-readable JSON file per task, in the format Claude Code reads and writes, is the
-//! truth. Everything that changes it goes through one lock section (`section`); everything that
-//! only looks takes no lock ([`Board::snapshot`]).
+//! # What this room knows
 //!
-//! # States
+//! Tasks, who owns them, what they wait for, when a claim ends by itself, what proves them, and the
+//! numbered history of all that. The rules are functions (`rules`); a board is kept by one of three
+//! backends behind one port (`backend`): files, the tables of PostgreSQL, or memory.
 //!
 //! ```text
 //! pending ──claim──▶ in_progress ──complete──▶ completed
@@ -14,136 +14,82 @@
 //!
 //! * *Ready*: pending, no owner, not parked, every blocker completed. A blocker whose file is
 //!   missing is resolved; one whose file cannot be read is not.
-//! * A claim checks and writes owner and status in one step under the lock.
+//! * A claim checks and writes owner and status in one step.
 //! * An id is never given out twice: the high-water mark only grows.
 //! * `blockedBy` is the truth about an edge, `blocks` is derived from it; both are written
 //!   together, and a half edge another tool left is completed by the next change.
 //!
-//! # Files
+//! # What it must not know (and where to go instead)
 //!
-//! ```text
-//! <list>/<id>.json        a task           .lock             locked while the list changes
-//! <list>/.highwatermark   the highest id   .ccb/             ours, listed below
-//! .ccb/log.jsonl          numbered changes (log.1.jsonl: the ones before)
-//! .ccb/index              the index at some point of the log; saves reading everything
-//! .ccb/slots, workers/    who waits for a task; see `slots` and `serve`
-//! .ccb/intent.json        a change of several files that is being made
-//! .ccb/held               lock directories we hold
-//! .ccb/tmp/               files on their way; .ccb/corrupt/: files the doctor set aside
-//! ```
+//! No processes, agents' runs or checks (`swarm`, and the rooms above it), no messages (`mailbox`),
+//! no worktrees (`worktrees`), no settings files, no printing, no environment. Hooks and checks are
+//! the caller's: it passes [`Hooks`], which the board calls outside every lock.
 //!
-//! Losing `.ccb` loses history and a change that was being made, never a task.
+//! # The way through
 //!
-//! # In a database
+//! 1. [`Board::new`] chooses the backend, once. A change checks its input and asks the hooks (`board`).
+//! 2. The backend brings the index and the task: under the list's lock (`files::section`), in a
+//!    transaction (`tables::visit`), or under a mutex (`memory`). Expired leases are returned first.
+//! 3. The rules say what the task is to be, or refuse (`rules`).
+//! 4. The backend writes the task, its edges and a line of history, as a whole.
+//! 5. Readers take no lock: [`Board::snapshot`], [`Board::watch`], [`Board::glance`].
 //!
-//! With the feature `postgres`, a board whose [`BoardOptions`] name a database is kept there instead
-//! of in files; see `tables`. Every operation, rule and refusal is the same.
+//! # Crash points
 //!
-//! # What is not here
-//!
-//! No processes, no printing, no environment. Hooks and checks are the caller's: it passes
-//! [`Hooks`], which are called outside every lock.
+//! [`FAULT_POINTS`] names the points at which a process on files may die: around an intent of several
+//! files, the high-water mark, the log, a record of a check, and a task that is handed to another
+//! process. The next lock section repairs what it finds. A change on tables is one transaction.
 
-#[path = "board/attempt.rs"]
-mod attempt;
+mod backend;
 mod board;
-#[path = "files/change.rs"]
-mod change;
-#[path = "files/log.rs"]
-mod changes;
-#[path = "files/checks.rs"]
-mod checks;
-#[path = "rules/claim.rs"]
-mod claim;
-#[path = "rules/complete.rs"]
-mod complete;
-#[path = "rules/batch.rs"]
-mod create;
-#[path = "rules/cycles.rs"]
-mod cycles;
-#[path = "files/doctor.rs"]
-mod doctor;
-#[path = "files/edges.rs"]
-mod edges;
-#[path = "rules/edit.rs"]
-mod edit;
+mod caller;
 mod error;
 mod facts;
 mod fault;
+mod files;
+mod finding;
 mod format;
 #[doc(hidden)]
 pub mod fuzz;
-#[path = "files/glance.rs"]
-mod glance;
 mod graph;
+mod history;
+mod hooks;
 mod id;
-#[path = "files/ids.rs"]
-mod ids;
-#[path = "rules/index.rs"]
-mod index;
-#[path = "files/index_file.rs"]
-mod index_file;
 mod invalid;
-#[path = "rules/needs.rs"]
-mod needs;
-#[path = "files/next.rs"]
-mod next;
+mod memory;
+mod options;
 mod own_keys;
-#[path = "files/patience.rs"]
-mod patience;
-#[path = "files/prepared.rs"]
-mod prepared;
 mod proof;
-#[path = "files/quick.rs"]
-mod quick;
-#[path = "rules/ready.rs"]
-mod ready;
-#[path = "files/remove.rs"]
-mod remove;
-#[path = "files/repair.rs"]
-mod repair;
-#[path = "files/section.rs"]
-mod section;
-#[path = "files/serve.rs"]
-mod serve;
-#[path = "files/slot.rs"]
-mod slot;
-#[path = "files/slots.rs"]
-mod slots;
+mod record;
+mod rules;
 mod snapshot;
 #[cfg(feature = "postgres")]
 mod tables;
 mod task;
-#[path = "rules/update.rs"]
-mod update;
-#[path = "files/watch.rs"]
-mod watch;
-#[path = "board/worktree.rs"]
-mod worktree;
 
-pub use board::{Board, BoardOptions, Caller, Hooks, Veto};
-pub use changes::Change;
-pub use claim::{ClaimRequest, Claimed};
-pub use complete::Completed;
-pub use create::{NewTask, Reference};
-pub use doctor::{Finding, FindingKind};
-pub use edit::Update;
+pub use board::{Begin, Board, Glance, Watch};
+pub use caller::Caller;
 pub use error::{BoardError, Refusal};
 pub use facts::{
     Attempt, LandedAt, Lease, LeaseTerm, RejectedWork, TaskCheck, TaskFacts, TaskResult,
 };
 pub use fault::FAULT_POINTS;
-pub use glance::Glance;
+pub use finding::{Finding, FindingKind};
 pub use graph::{Graph, TreeLine};
+pub use history::Change;
+pub use hooks::{Hooks, Veto};
 pub use id::{BadId, TaskId};
 pub use invalid::Invalid;
-pub use next::{Next, Nothing};
+pub use options::BoardOptions;
 pub use own_keys::MetadataTrouble;
 pub use proof::Unchecked;
-pub use ready::{Dependencies, Rank, rank};
+pub use rules::batch::{NewTask, Reference};
+pub use rules::claim::{ClaimRequest, Claimed};
+pub use rules::complete::Completed;
+pub use rules::edit::Update;
+pub use rules::next::{Next, Nothing};
+pub use rules::ready::{Dependencies, Rank, rank};
 pub use snapshot::{Snapshot, Unreadable};
 #[cfg(feature = "postgres")]
 pub use tables::{KEPT, ListMetrics, MIGRATIONS, Pruned, list_alike, metrics, prune};
 pub use task::{Status, Task};
-pub use watch::Watch;
-pub use worktree::Begin;

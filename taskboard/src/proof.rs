@@ -41,10 +41,12 @@ impl Task {
         if let Some(trouble) = self.trouble() {
             return Some(Unchecked::Unclear(trouble));
         }
-        match self.result().as_ref().is_some_and(TaskResult::is_proof) {
-            true => None,
-            false if self.verify_command().is_some() => Some(Unchecked::NotRun),
-            false => Some(Unchecked::NoCheck),
+        if self.result().as_ref().is_some_and(TaskResult::is_proof) {
+            None
+        } else if self.verify_command().is_some() {
+            Some(Unchecked::NotRun)
+        } else {
+            Some(Unchecked::NoCheck)
         }
     }
 }

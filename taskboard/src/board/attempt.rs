@@ -3,12 +3,13 @@
 
 use store::clock::rfc3339;
 
-use crate::board::{Board, Caller};
+use crate::board::Board;
+use crate::caller::Caller;
 use crate::error::{BoardError, Refusal};
 use crate::facts::{Attempt, Parked, TaskResult};
 use crate::id::TaskId;
-use crate::needs::Needs;
-use crate::prepared::Edited;
+use crate::rules::needs::Edited;
+use crate::rules::needs::Needs;
 use crate::task::{Status, Task};
 
 /// How many tries are remembered with a task.
@@ -100,10 +101,10 @@ mod tests {
     use store::name::Name;
 
     use super::*;
-    use crate::claim::ClaimRequest;
-    use crate::create::NewTask;
-    use crate::edit::Update;
     use crate::facts::LeaseTerm;
+    use crate::rules::batch::NewTask;
+    use crate::rules::claim::ClaimRequest;
+    use crate::rules::edit::Update;
 
     fn board(dir: &tempfile::TempDir) -> Board {
         let home = Home::new(dir.path().to_owned()).unwrap();

@@ -1,15 +1,14 @@
 //! A task and the working tree it is done in. The board keeps the name; that the tree names the
 //! task as well is up to whoever knows both.
 
-use crate::board::{Board, Caller};
-use crate::claim::{Busy, ClaimRequest, check_claim, start};
-use crate::complete;
+use crate::board::Board;
 use crate::error::BoardError;
 use crate::id::TaskId;
-use crate::index::Index;
-use crate::needs::Needs;
-use crate::prepared::Edited;
-use crate::ready::Dependencies;
+use crate::rules::claim::{Busy, ClaimRequest, check_claim, start};
+use crate::rules::index::Index;
+use crate::rules::needs::Edited;
+use crate::rules::needs::Needs;
+use crate::rules::ready::Dependencies;
 use crate::task::{Status, Task, check_line};
 
 /// What binding a worktree to a task means for one that can start.
@@ -62,20 +61,7 @@ impl Board {
         })
     }
 
-    /// The task, if the rules allow `caller` to complete it now. Changes nothing.
-    pub fn may_complete(&self, id: TaskId, caller: &Caller) -> Result<Task, BoardError> {
-        #[cfg(feature = "postgres")]
-        if let Some(entry) = self.completable_in_tables(id, caller) {
-            return entry.map(|entry| entry.task);
-        }
-        self.section(|section| {
-            let entry = section.read(id)?;
-            complete::check(section.index(), &entry.task, caller)?;
-            Ok(entry.task)
-        })
-    }
-
-    pub(crate) fn edit_ours(
+    pub(super) fn edit_ours(
         &self,
         id: TaskId,
         mut edit: impl FnMut(&Index, &Task, i64) -> Result<Task, BoardError>,

@@ -14,14 +14,13 @@ use std::time::Duration;
 
 use store::atomic::Durability;
 
-use crate::board::Board;
 use crate::error::BoardError;
-use crate::id::TaskId;
-use crate::index::Index;
-use crate::needs::Needs;
-use crate::patience::Patience;
-use crate::prepared::{Edited, Prepared};
-use crate::section::{ListDir, Section, Stop};
+use crate::files::Files;
+use crate::files::patience::Patience;
+use crate::files::prepared::Prepared;
+use crate::files::section::{ListDir, Section, Stop};
+use crate::rules::index::Index;
+use crate::rules::needs::Edited;
 use crate::snapshot::Entry;
 use crate::task::Task;
 
@@ -42,28 +41,7 @@ enum First<R> {
     Prepare(Box<(Edited, Entry)>),
 }
 
-impl Board {
-    /// Changes task `id` as `edit` says, which is called again before the change is made.
-    pub(crate) fn edit(
-        &self,
-        id: TaskId,
-        needs: &Needs<'_>,
-        edit: impl FnMut(&Index, &Task, i64) -> Result<Edited, BoardError>,
-    ) -> Result<Task, BoardError> {
-        #[cfg(feature = "postgres")]
-        if self.options.database.is_some() {
-            let done = self.edit_in_tables(id, needs, edit);
-            return done.unwrap_or(Err(BoardError::NotFound { id }));
-        }
-        let changed = self.change(Change {
-            list: needs.list,
-            choose: |section: &mut Section<'_>| Ok(Ok::<_, BoardError>(section.read(id)?)),
-            edit,
-            then: |_: &Index| (),
-        })?;
-        Ok(changed?.0)
-    }
-
+impl Files {
     /// Carries out a change and returns the task as it is now, with what `then` said.
     pub(crate) fn change<X, R, Choose, Edit, Then>(
         &self,
@@ -91,23 +69,18 @@ impl Board {
                     section.repair()?;
                     before = section.read(before.task.id)?;
                 }
-                let edited = self.edited(&mut change.edit, section.index(), &before.task, now)?;
+                let edited = (change.edit)(section.index(), &before.task, now)?;
                 let changes = edited.task != before.task;
                 if self.durability() == Durability::Full && changes && !insist {
                     return Ok(Ok(First::Prepare(Box::new((edited, before)))));
                 }
-                let task = match changes && insist {
-                    true => {
-                        let edit = |index: &Index, before: &Task| {
-                            self.edited(&mut change.edit, index, before, now)
-                        };
-                        section.write_at_once(before.task.id, change.list, edit)?
-                    }
-                    false => {
-                        let task = edited.task.clone();
-                        section.stage_and_write(edited.op, &before, edited.task, change.list)?;
-                        task
-                    }
+                let task = if changes && insist {
+                    let edit = |index: &Index, before: &Task| (change.edit)(index, before, now);
+                    section.write_at_once(before.task.id, change.list, edit)?
+                } else {
+                    let task = edited.task.clone();
+                    section.stage_and_write(edited.op, &before, edited.task, change.list)?;
+                    task
                 };
                 let task = Box::new(task);
                 Ok(Ok(First::Done(task, (change.then)(section.index()))))
@@ -123,19 +96,6 @@ impl Board {
             // Somebody else changed it in between. Rarely often in a row, but not for ever.
             patience.wait(self.task_path(edited.task.id), Duration::ZERO)?;
         }
-    }
-
-    /// What the task is to be, as others may read it.
-    pub(crate) fn edited(
-        &self,
-        edit: &mut impl FnMut(&Index, &Task, i64) -> Result<Edited, BoardError>,
-        index: &Index,
-        before: &Task,
-        now_ms: i64,
-    ) -> Result<Edited, BoardError> {
-        let mut edited = edit(index, before, now_ms)?;
-        edited.task.remove_secrets(&self.options.secret_filter);
-        Ok(edited)
     }
 
     /// The second section; `None` if the task was not the one that was seen.
@@ -168,7 +128,7 @@ impl Board {
                 return Ok(None);
             }
             // What no longer holds is explained by the first section of the next round.
-            match self.edited(&mut change.edit, section.index(), &before.task, now_ms) {
+            match (change.edit)(section.index(), &before.task, now_ms) {
                 Ok(again) if again.task == edited.task => {}
                 _ => return Ok(None),
             }
@@ -188,8 +148,9 @@ mod tests {
     use store::name::Name;
 
     use super::*;
-    use crate::board::BoardOptions;
-    use crate::create::NewTask;
+    use crate::board::Board;
+    use crate::options::BoardOptions;
+    use crate::rules::batch::NewTask;
 
     /// A tool that respects lock directories and changes the task whenever it can.
     #[test]
@@ -207,7 +168,7 @@ mod tests {
                 ..NewTask::default()
             };
             let id = board.create(&[new], None).unwrap()[0].id;
-            let path = board.task_path(id);
+            let path = board.files().task_path(id);
             let lock = path.with_extension("json.lock");
             let mut turns = 0;
             let change = Change {
@@ -218,7 +179,7 @@ mod tests {
                         let mut theirs = before.clone();
                         theirs.description = format!("change {turns}");
                         let bytes = crate::format::to_bytes(&theirs);
-                        let tmp = board.tmp_dir();
+                        let tmp = board.files().tmp_dir();
                         store::atomic::replace(&tmp, &path, &bytes, Default::default()).unwrap();
                     }
                     let mut task = before.clone();
@@ -228,7 +189,7 @@ mod tests {
                 then: |_: &Index| (),
                 list: ListDir::Leave,
             };
-            let (task, ()) = board.change(change).unwrap().unwrap();
+            let (task, ()) = board.files().change(change).unwrap().unwrap();
             // Nothing of theirs is lost, and they came in between a few times, not for ever.
             assert_eq!(task.description, format!("change {turns}"));
             assert_eq!(board.get(id).unwrap(), task);

@@ -3,7 +3,7 @@
 //! `.ccb/checks/<id>.json` holds the check of a task since somebody who may decide it did so: with
 //! the task itself, or by a change through the board. A task's file that says something else was
 //! changed by other means. Such a task is *disputed*: it is parked and says why, it cannot be
-//! completed, and [`Board::check_of`] refuses to name a check for it.
+//! completed, and [`Board::check_of`](crate::Board::check_of) refuses to name a check for it.
 //!
 //! The same record says which result the board itself wrote: a file that claims another one was
 //! not completed by anybody who saw the check pass.
@@ -13,71 +13,25 @@
 
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
 use store::StoreError;
 use store::atomic::{self, Durability};
 use store::clock::rfc3339;
 use store::fault::reached;
 use store::home::create_private_dir;
 
-use crate::board::{Board, Loaded, records_dir};
-use crate::error::{BoardError, Refusal};
+use crate::error::BoardError;
 use crate::facts::Parked;
 use crate::fault;
+use crate::files::live::Loaded;
+use crate::files::prepared::Prepared;
+use crate::files::read::{Read, Version, read_task};
+use crate::files::section::{ListDir, Section, Stop};
+use crate::files::{Files, records_dir};
 use crate::id::TaskId;
 use crate::own_keys::MetadataTrouble;
-use crate::prepared::Prepared;
-use crate::section::{ListDir, Section, Stop};
-use crate::snapshot::{Entry, Read, read_task};
+use crate::record::{Record, changed_check, unclear};
+use crate::snapshot::Entry;
 use crate::task::{Status, Task};
-
-/// The version of the format that this code writes.
-const VERSION: u64 = 1;
-
-/// What is written down about a task's check.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Record {
-    v: u64,
-    /// The check; none if the task has none any more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    verify: Option<String>,
-    /// What stands for the result that was noted with the task.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    result: Option<String>,
-    /// While one of them is being changed, what was before: a crash must leave neither of the
-    /// two wrong.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    was: Option<Box<Self>>,
-}
-
-impl Record {
-    fn of(task: &Task) -> Self {
-        Self {
-            v: VERSION,
-            verify: task.verify_command().map(str::to_owned),
-            result: task.result_fingerprint(),
-            was: None,
-        }
-    }
-
-    /// This, and what may also be there while it is being changed.
-    fn both(&self) -> impl Iterator<Item = &Self> {
-        std::iter::once(self).chain(self.was.as_deref())
-    }
-
-    fn allows(&self, verify: Option<&str>) -> bool {
-        self.both().any(|one| one.verify.as_deref() == verify)
-    }
-
-    /// Whether what the task shows for itself was noted by the board. Without a check, or while
-    /// the task is open, it shows nothing.
-    fn believes(&self, task: &Task) -> bool {
-        let shown = task.result_fingerprint();
-        let shows =
-            task.status == Status::Completed && task.verify_command().is_some() && shown.is_some();
-        !shows || self.both().any(|one| one.result == shown)
-    }
-}
 
 fn record_path(dir: &Path, id: TaskId) -> PathBuf {
     records_dir(dir).join(id.file_name())
@@ -180,11 +134,11 @@ impl Section<'_> {
         let Some(was_done) = self.live().disputed.get(&id).copied() else {
             return Ok(());
         };
-        if let Read::Task(before) = read_task(&self.board.dir, id)? {
+        if let Read::Task(before) = read_task(&self.files.dir, id)? {
             let task = self.judged(&before, was_done)?;
             if task != before.task {
-                let prepared = Prepared::new(self.board, task)?;
-                self.write("park", before.version(), prepared, ListDir::Leave)?;
+                let prepared = Prepared::new(self.files, task)?;
+                self.write("park", Version::of(&before), prepared, ListDir::Leave)?;
             }
         }
         self.live().disputed.remove(&id);
@@ -194,19 +148,19 @@ impl Section<'_> {
     /// The task as it is to be.
     fn judged(&self, before: &Entry, was_done: bool) -> Result<Task, StoreError> {
         let mut task = before.task.clone();
-        match compare(&self.board.dir, &before.task)? {
+        match compare(&self.files.dir, &before.task)? {
             Compared::Nothing | Compared::Agree => task.end_dispute(),
             // It was done before; what it rests on is looked at before it lands.
             Compared::Differ(_) | Compared::MadeUp | Compared::Unclear(..)
                 if was_done && task.status == Status::Completed => {}
             Compared::Differ(recorded) => {
                 self.reopen(&mut task);
-                let reason = self.board.changed_check(&task, recorded.as_deref());
+                let reason = changed_check(&self.files.name, &task, recorded.as_deref());
                 self.dispute(&mut task, reason, recorded);
             }
             Compared::Unclear(trouble, recorded) => {
                 self.reopen(&mut task);
-                let reason = self.board.unclear(&task, &trouble);
+                let reason = unclear(&self.files.name, &task, &trouble);
                 self.dispute(&mut task, reason, recorded);
             }
             Compared::MadeUp => {
@@ -214,7 +168,7 @@ impl Section<'_> {
                 let reason = format!(
                     "its file says that its check passed, and nobody saw that. To try again: ccb \
                      --list {} task update {} --status pending",
-                    self.board.name, task.id
+                    self.files.name, task.id
                 );
                 task.park(&self.parked(reason));
             }
@@ -243,7 +197,7 @@ impl Section<'_> {
     fn parked(&self, reason: String) -> Parked {
         Parked {
             reason,
-            since: Some(rfc3339(self.board.now_ms())),
+            since: Some(rfc3339(self.files.now_ms())),
             ..Parked::default()
         }
     }
@@ -261,9 +215,9 @@ impl Section<'_> {
             || (old.is_disputed() && !new.is_disputed())
             || (new.verify_command().is_some() && old.result() != new.result());
         if !decided {
-            return self.write(op, before.version(), prepared, list);
+            return self.write(op, Version::of(before), prepared, list);
         }
-        let (dir, id) = (self.board.dir.clone(), old.id);
+        let (dir, id) = (self.files.dir.clone(), old.id);
         let known = read(&dir, id)?;
         let record = Record::of(new);
         let was = known.clone().unwrap_or_else(|| Record::of(old));
@@ -273,7 +227,7 @@ impl Section<'_> {
         };
         write(&dir, id, &under_way)?;
         reached(fault::CHECK_NOTED);
-        if let Err(stop) = self.write(op, before.version(), prepared, list) {
+        if let Err(stop) = self.write(op, Version::of(before), prepared, list) {
             // As it was. If this fails too, either of the two checks is accepted.
             match known {
                 Some(known) => write(&dir, id, &known)?,
@@ -287,108 +241,19 @@ impl Section<'_> {
     }
 }
 
-impl Board {
-    /// The command that proves that `task` is done, as it was written down when somebody who may
-    /// decided it. Refused, and the task parked, if the task's file says something else.
-    pub fn check_of(&self, task: &Task) -> Result<Option<String>, BoardError> {
-        #[cfg(feature = "postgres")]
-        if let Some(row) = self.get_from_tables(task.id) {
-            return self.check_in_tables(task, row);
-        }
-        let (id, found) = (task.id, task.verify_command());
-        let reason = match (read(&self.dir, id)?, self.unclear_reason(task)) {
-            (_, Some(reason)) => reason,
-            (Some(record), None) if !record.allows(found) => {
-                self.changed_check(task, record.verify.as_deref())
-            }
-            _ => return Ok(found.map(str::to_owned)),
-        };
-        let was_done = task.status == Status::Completed;
-        // Parking only shows the trouble in lists; the refusal below is what counts.
-        let parked = self.section(|section| {
-            section.live().disputed.insert(id, was_done);
-            section.settle_check(id)
-        });
-        if let Err(error) = parked {
-            tracing::warn!(%id, %error, "its check was changed, and it is not parked");
-        }
-        Err(BoardError::refused(task, Refusal::Parked { reason }))
-    }
-
-    /// Whether what a completed task shows for itself was noted by the board, as far as anything
-    /// is written down.
-    pub fn believes(&self, task: &Task) -> Result<bool, BoardError> {
-        let record = self.record_of(task.id)?;
-        Ok(record
-            .is_none_or(|record| record.allows(task.verify_command()) && record.believes(task)))
-    }
-
-    /// What is written down about the check of a task.
-    fn record_of(&self, id: TaskId) -> Result<Option<Record>, BoardError> {
-        #[cfg(feature = "postgres")]
-        if let Some(row) = self.get_from_tables(id) {
-            // Nobody but the board writes there, so the row itself is the record.
-            return match row {
-                Ok(task) => Ok(Some(Record::of(&task))),
-                Err(BoardError::NotFound { .. }) => Ok(None),
-                Err(error) => Err(error),
-            };
-        }
+impl Files {
+    /// What is written down about the check of task `id`.
+    pub(crate) fn recorded(&self, id: TaskId) -> Result<Option<Record>, BoardError> {
         Ok(read(&self.dir, id)?)
     }
 
-    /// The check of a task whose row is `row`, if `task` says the same.
-    #[cfg(feature = "postgres")]
-    fn check_in_tables(
-        &self,
-        task: &Task,
-        row: Result<Task, BoardError>,
-    ) -> Result<Option<String>, BoardError> {
-        if let Some(reason) = self.unclear_reason(task) {
-            return Err(BoardError::refused(task, Refusal::Parked { reason }));
-        }
-        let found = task.verify_command();
-        match row {
-            Ok(row) if row.verify_command() != found => {
-                let reason = self.changed_check(task, row.verify_command());
-                Err(BoardError::refused(task, Refusal::Parked { reason }))
-            }
-            Ok(_) | Err(BoardError::NotFound { .. }) => Ok(found.map(str::to_owned)),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Why nobody can say what the check of a task is, if its metadata cannot be read.
-    fn unclear_reason(&self, task: &Task) -> Option<String> {
-        let trouble = task.trouble().filter(|trouble| trouble.unclear)?;
-        Some(self.unclear(task, &trouble))
-    }
-
-    fn unclear(&self, task: &Task, trouble: &MetadataTrouble) -> String {
-        let ways_out = trouble.ways_out(self.name.as_str(), task.id);
-        format!("its metadata is unclear: {}. {ways_out}", trouble.words)
-    }
-
-    /// What there is to say about a task whose file says another check than was written down.
-    fn changed_check(&self, task: &Task, recorded: Option<&str>) -> String {
-        let shown = |check: Option<&str>| match check {
-            Some(check) => format!("`{check}`"),
-            None => "nothing".to_owned(),
-        };
-        let command = |check: Option<&str>| {
-            let quoted = check.unwrap_or_default().replace('\'', r"'\''");
-            let (list, id) = (&self.name, task.id);
-            format!("ccb --list {list} task update {id} --verify '{quoted}'")
-        };
-        let found = task.verify_command();
-        format!(
-            "its check was changed in its file from {} to {}, and not by its lead or a person. To \
-             accept the new check: {}. To keep the old one: {}",
-            shown(recorded),
-            shown(found),
-            command(found),
-            command(recorded),
-        )
+    /// Parks a task whose file does not say the check that was written down.
+    pub(crate) fn park_disputed(&self, task: &Task) -> Result<(), BoardError> {
+        let was_done = task.status == Status::Completed;
+        self.section(|section| {
+            section.live().disputed.insert(task.id, was_done);
+            section.settle_check(task.id)
+        })
     }
 
     /// What is wrong with the check of a task, if something is.
@@ -402,7 +267,7 @@ impl Board {
         Ok(match read(&self.dir, task.id)? {
             None if found.is_some() => Some(CheckTrouble::Unrecorded),
             Some(record) if !record.allows(found) => {
-                let words = self.changed_check(task, record.verify.as_deref());
+                let words = changed_check(&self.name, task, record.verify.as_deref());
                 Some(CheckTrouble::Changed(words))
             }
             _ => None,
@@ -412,8 +277,8 @@ impl Board {
     /// Writes down the check that a task's file says, if nothing is written down.
     pub(crate) fn record_check(&self, id: TaskId) -> Result<(), BoardError> {
         self.section(|section| {
-            if let Read::Task(entry) = read_task(&section.board.dir, id)? {
-                compare(&section.board.dir, &entry.task)?;
+            if let Read::Task(entry) = read_task(&section.files.dir, id)? {
+                compare(&section.files.dir, &entry.task)?;
             }
             Ok(())
         })

@@ -11,74 +11,28 @@ use store::home::create_private_dir;
 use store::lockdir::STALE_AFTER;
 use store::tree::list;
 
-use crate::board::Board;
-use crate::changes;
-use crate::checks::CheckTrouble;
 use crate::error::BoardError;
 use crate::facts::Parked;
 use crate::fault;
+use crate::files::Files;
+use crate::files::checks::CheckTrouble;
+use crate::files::ids::HighWater;
+use crate::files::log;
+use crate::files::read::{Read, load, read_task};
+use crate::files::section::{ListDir, Section, Stop};
+use crate::finding::{Finding, FindingKind};
 use crate::format;
 use crate::graph::Graph;
 use crate::id::TaskId;
-use crate::ids::HighWater;
-use crate::index::{Index, Slim};
-use crate::section::{ListDir, Section, Stop};
-use crate::snapshot::{Read, read_task};
+use crate::rules::index::{Index, Slim};
 use crate::task::{Status, Task};
-
-/// Something that is not as it should be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// What sort of thing.
-    pub kind: FindingKind,
-    /// In words.
-    pub message: String,
-    /// What was done about it, if anything was.
-    pub fixed: Option<String>,
-}
-
-store::words! {
-    /// The sorts of things the doctor finds.
-    pub enum FindingKind {
-        /// A task file that cannot be read as a task.
-        Unreadable = "unreadable",
-        /// An edge on one side only.
-        HalfEdge = "half_edge",
-        /// Tasks that wait for each other in a circle. Only a person can say which edge is wrong.
-        Cycle = "cycle",
-        /// `.highwatermark` is not a number. No reason to stop: ids are derived without it.
-        HighWater = "high_water",
-        /// A change that an interrupted command began.
-        UnfinishedChange = "unfinished_change",
-        /// A lock directory nobody refreshes.
-        StaleLock = "stale_lock",
-        /// A temporary file nobody will come back for.
-        OldTemporary = "old_temporary",
-        /// A file whose name looks like a task's but is not.
-        StrayFile = "stray_file",
-        /// A task whose file says another check than was written down. Only a person can say which
-        /// is right.
-        CheckChanged = "check_changed",
-        /// A task of whose check nothing is written down.
-        CheckUnrecorded = "check_unrecorded",
-        /// A task whose metadata has a key of ccb's that cannot be read. Only a person can say what
-        /// it was to mean.
-        Metadata = "metadata",
-        /// A number in the database that is not what it counts.
-        Miscounted = "miscounted",
-    }
-}
 
 /// Temporary files are left alone for this long: their owner may be waiting for a hook.
 const TEMPORARY_AGE: Duration = Duration::from_secs(24 * 3600);
 
-impl Board {
+impl Files {
     /// Looks for trouble; with `fix`, repairs what can be repaired without losing anything.
-    pub fn doctor(&self, fix: bool) -> Result<Vec<Finding>, BoardError> {
-        #[cfg(feature = "postgres")]
-        if let Some(findings) = self.examine_tables(fix) {
-            return findings;
-        }
+    pub(crate) fn examine_and_treat(&self, fix: bool) -> Result<Vec<Finding>, BoardError> {
         if !self.dir.is_dir() {
             return Ok(Vec::new());
         }
@@ -92,7 +46,7 @@ impl Board {
     }
 
     fn examine(&self) -> Result<Vec<Case>, BoardError> {
-        let snapshot = self.snapshot()?;
+        let snapshot = load(&self.dir)?;
         let mut cases = Vec::new();
         let mut add = |kind, message: String, subject| {
             cases.push(Case {
@@ -207,8 +161,7 @@ impl Board {
                 .map(|path| format!("moved to {}; the task is parked", path.display())),
             (FindingKind::HalfEdge, Subject::Edge(blocker, dependent)) => {
                 self.section(|_| Ok(()))?;
-                let left = self
-                    .snapshot()?
+                let left = load(&self.dir)?
                     .half_edges()
                     .contains(&(*blocker, *dependent));
                 (!left).then(|| "completed".to_owned())
@@ -262,24 +215,24 @@ impl Section<'_> {
     /// Puts a parked task in the place of an unreadable file, which is kept elsewhere. The
     /// tombstone still blocks what waited for the task. `None` if the file is fine by now.
     fn replace_by_tombstone(&mut self, id: TaskId) -> Result<Option<PathBuf>, Stop> {
-        let Read::Unreadable(bad) = read_task(&self.board.dir, id)? else {
+        let Read::Unreadable(bad) = read_task(&self.files.dir, id)? else {
             return Ok(None);
         };
-        let logged = changes::last_logged(&self.board.history_paths(), id)?;
-        let aside = self.board.aside_path(id)?;
-        let now = rfc3339(self.board.now_ms());
+        let logged = log::last_logged(&self.files.history_paths(), id)?;
+        let aside = self.files.aside_path(id)?;
+        let now = rfc3339(self.files.now_ms());
         let task = tombstone(id, logged, self.index(), &bad.detail, &aside, &now);
         let bytes = format::to_bytes(&task);
-        let staged = Staged::write(&self.board.tmp_dir(), &bytes, self.board.durability())?;
+        let staged = Staged::write(&self.files.tmp_dir(), &bytes, self.files.durability())?;
         let held = self.take_dirs(ListDir::Leave, &[id])?;
         // A second name first, so that the file is never without one; what cannot have one
         // (a directory) is moved.
-        let path = self.board.task_path(id);
+        let path = self.files.task_path(id);
         if std::fs::hard_link(&path, &aside).is_err() {
             atomic::rename(&path, &aside)?;
         }
         reached(fault::SET_ASIDE);
-        atomic::sync_parent(&aside, self.board.durability())?;
+        atomic::sync_parent(&aside, self.files.durability())?;
         staged.replace(&path)?;
         drop(held);
         self.note_changed("set-aside", id)?;

@@ -1,4 +1,4 @@
-//! A board that is looked at again and again, by somebody who only looks.
+//! A board in files that is looked at again and again.
 //!
 //! Takes no lock, makes no list, writes nothing, and never waits: a file that another tool is
 //! writing in place just now is shown as it was, and called unreadable only if it stays so.
@@ -9,12 +9,15 @@ use std::path::{Path, PathBuf};
 use store::atomic::{self, Stamp};
 use store::{IoContext, StoreError};
 
-use crate::board::Board;
-use crate::changes::{Change, ChangeReader};
+use crate::backend::Poll;
 use crate::error::BoardError;
+use crate::files::Files;
+use crate::files::log::ChangeReader;
+use crate::files::read::list_ids;
 use crate::format;
+use crate::history::Change;
 use crate::id::TaskId;
-use crate::snapshot::{Entry, Snapshot, Unreadable, list_ids};
+use crate::snapshot::{Entry, Snapshot, Unreadable};
 
 /// Files that were changed in place, which the directory does not tell, are found this late, in
 /// ms.
@@ -22,21 +25,17 @@ const EVERY: i64 = 1_000;
 /// How long a file may be half written before it is called unreadable, in ms.
 const PATIENCE: i64 = 1_000;
 
-/// Reads a board as often as it is asked to, and of it only what has changed.
+/// What was seen of the files. Reads only what has changed.
 #[derive(Debug)]
-pub struct Glance {
+struct Seen {
     dir: PathBuf,
     log: PathBuf,
     known: BTreeMap<TaskId, Known>,
-    snapshot: Snapshot,
     /// As the directory was, and when every file was last looked at.
     stamp: Option<Stamp>,
     looked: Option<i64>,
     history: ChangeReader,
     log_stamp: Option<Stamp>,
-    /// Where the list is in a database instead.
-    #[cfg(feature = "postgres")]
-    tables: Option<crate::tables::TableGlance>,
 }
 
 /// One task's file.
@@ -49,47 +48,30 @@ struct Known {
     bad: Option<(Unreadable, i64)>,
 }
 
-impl Board {
+impl Files {
     /// Looks at this list again and again.
-    pub fn glance(&self) -> Glance {
+    pub(crate) fn seen(&self) -> Box<dyn Poll> {
         let paths = self.history_paths();
-        Glance {
-            dir: self.dir().to_owned(),
+        Box::new(Seen {
+            dir: self.dir.clone(),
             log: paths.log.clone(),
             known: BTreeMap::new(),
-            snapshot: Snapshot::made_of(Vec::new(), BTreeMap::new()),
             stamp: None,
             looked: None,
             history: ChangeReader::from_the_first(paths),
             log_stamp: None,
-            #[cfg(feature = "postgres")]
-            tables: {
-                let there = self.options.database.is_some();
-                there.then(|| crate::tables::TableGlance::new(self.again()))
-            },
-        }
+        })
     }
 }
 
-impl Glance {
-    /// Looks for what has changed; says whether something has. Costs one look at the directory
-    /// most of the time, and one at every file's time of change once a second.
-    pub fn look(&mut self, now_ms: i64) -> Result<bool, BoardError> {
-        #[cfg(feature = "postgres")]
-        if let Some(tables) = &mut self.tables {
-            let changed = tables.look(now_ms)?;
-            let differs = changed.is_some();
-            if let Some(snapshot) = changed {
-                self.snapshot = snapshot;
-            }
-            return Ok(differs);
-        }
+impl Poll for Seen {
+    fn look(&mut self, now_ms: i64) -> Result<Option<Snapshot>, BoardError> {
         let stamp = stamp_of(&self.dir)?;
         let due = self
             .looked
             .is_none_or(|at| now_ms - at >= EVERY || now_ms < at);
         if stamp == self.stamp && !due {
-            return Ok(false);
+            return Ok(None);
         }
         let ids = list_ids(&self.dir)?;
         let before = self.known.len();
@@ -99,23 +81,10 @@ impl Glance {
             changed |= self.look_at(id, now_ms)?;
         }
         (self.stamp, self.looked) = (stamp, Some(now_ms));
-        if changed {
-            self.rebuild(now_ms);
-        }
-        Ok(changed)
+        Ok(changed.then(|| self.snapshot(now_ms)))
     }
 
-    /// The tasks as they were at the last look.
-    pub fn snapshot(&self) -> &Snapshot {
-        &self.snapshot
-    }
-
-    /// What was done to the list since the last call, as far as its history goes back.
-    pub fn history(&mut self) -> Result<Vec<Change>, BoardError> {
-        #[cfg(feature = "postgres")]
-        if let Some(tables) = &mut self.tables {
-            return Ok(tables.history());
-        }
+    fn history(&mut self) -> Result<Vec<Change>, BoardError> {
         let stamp = stamp_of(&self.log)?;
         if stamp.is_none() || stamp == self.log_stamp {
             return Ok(Vec::new());
@@ -124,7 +93,9 @@ impl Glance {
         self.log_stamp = stamp;
         Ok(changes)
     }
+}
 
+impl Seen {
     /// Reads one file if it is not as it was; says whether that makes a difference.
     fn look_at(&mut self, id: TaskId, now_ms: i64) -> Result<bool, BoardError> {
         let path = self.dir.join(id.file_name());
@@ -172,7 +143,7 @@ impl Glance {
         Ok(true)
     }
 
-    fn rebuild(&mut self, now_ms: i64) {
+    fn snapshot(&self, now_ms: i64) -> Snapshot {
         let mut entries = Vec::new();
         let mut unreadable = BTreeMap::new();
         for (id, known) in &self.known {
@@ -187,7 +158,7 @@ impl Glance {
                 (None, None) => {}
             }
         }
-        self.snapshot = Snapshot::made_of(entries, unreadable);
+        Snapshot::made_of(entries, unreadable)
     }
 }
 
@@ -204,9 +175,11 @@ mod tests {
     use store::name::Name;
 
     use super::*;
-    use crate::board::{BoardOptions, Caller};
-    use crate::claim::ClaimRequest;
-    use crate::create::NewTask;
+    use crate::board::Board;
+    use crate::caller::Caller;
+    use crate::options::BoardOptions;
+    use crate::rules::batch::NewTask;
+    use crate::rules::claim::ClaimRequest;
 
     fn board(dir: &tempfile::TempDir) -> Board {
         let home = Home::new(dir.path().to_owned()).unwrap();

@@ -12,11 +12,11 @@ use store::IoContext;
 use store::atomic::{self, Staged};
 use store::fault::{pass, reached};
 
-use crate::board::Board;
 use crate::error::BoardError;
 use crate::fault;
+use crate::files::Files;
+use crate::files::section::{ListDir, Section, Stop, release};
 use crate::id::TaskId;
-use crate::section::{ListDir, Section, Stop, release};
 
 /// What a high-water mark says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl HighWater {
     }
 }
 
-impl Board {
+impl Files {
     /// What `.highwatermark` says.
     pub(crate) fn read_high_water(&self) -> Result<HighWater, BoardError> {
         HighWater::read(&self.high_water_path())
@@ -88,7 +88,7 @@ impl Section<'_> {
     /// is held.
     pub(crate) fn last_id(&mut self) -> Result<u64, BoardError> {
         let in_use = self.live().max_id();
-        match self.board.read_high_water()? {
+        match self.files.read_high_water()? {
             HighWater::At(mark) => Ok(in_use.max(mark)),
             HighWater::Absent | HighWater::Unreadable => Ok(in_use.max(self.other_evidence()?)),
         }
@@ -100,7 +100,7 @@ impl Section<'_> {
     fn last_id_on_disk(&mut self) -> Result<u64, BoardError> {
         let mut last = self.last_id()?;
         while let Some(next) = TaskId::new(last.saturating_add(1))
-            && self.board.task_path(next).exists()
+            && self.files.task_path(next).exists()
         {
             last = next.get();
         }
@@ -109,24 +109,24 @@ impl Section<'_> {
 
     /// The highest id that anything but the mark and the history knows of.
     fn other_evidence(&mut self) -> Result<u64, BoardError> {
-        let copy = HighWater::read(&self.board.high_water_copy())?;
+        let copy = HighWater::read(&self.files.high_water_copy())?;
         let mentioned = self.index().iter().flat_map(|(_, slim)| {
             let both = slim.blocks.iter().chain(&*slim.blocked_by);
             both.map(|id| id.get())
         });
         let mentioned = mentioned.max().unwrap_or(0);
-        let aside = self.board.highest_set_aside();
+        let aside = self.files.highest_set_aside();
         Ok(copy.number().unwrap_or(0).max(mentioned).max(aside))
     }
 
     /// Writes a higher mark over the lower one, in place: it never gets shorter, and until a
     /// task is deleted the files themselves say the same, so that no sync is needed.
     fn raise_high_water(&mut self, last: u64) -> Result<(), BoardError> {
-        if self.board.read_high_water()?.number().is_none() {
+        if self.files.read_high_water()?.number().is_none() {
             // Over garbage, the rest of it would stay.
             return self.write_high_water(last);
         }
-        let path = self.board.high_water_path();
+        let path = self.files.high_water_path();
         let file = std::fs::OpenOptions::new().write(true).open(&path);
         let written = file.and_then(|file| {
             pass(fault::HIGH_WATER)?;
@@ -139,11 +139,11 @@ impl Section<'_> {
     /// made durable by the sync of the directory that follows the change it is for.
     pub(crate) fn write_high_water(&mut self, last: u64) -> Result<(), BoardError> {
         self.touched = true;
-        let board = self.board;
+        let files = self.files;
         let bytes = last.to_string().into_bytes();
-        let places = [board.high_water_copy(), board.high_water_path()];
+        let places = [files.high_water_copy(), files.high_water_path()];
         for path in places {
-            Staged::write(&board.tmp_dir(), &bytes, board.durability())?.replace(&path)?;
+            Staged::write(&files.tmp_dir(), &bytes, files.durability())?.replace(&path)?;
         }
         Ok(())
     }

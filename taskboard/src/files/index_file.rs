@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use store::atomic::Stamp;
 
 use crate::id::TaskId;
-use crate::index::{Index, Slim};
+use crate::rules::index::{Index, Slim};
 use crate::task::Status;
 
 const MAGIC: &[u8; 8] = b"ccbindex";
@@ -216,9 +216,12 @@ impl Reader<'_> {
         let bits = self.byte()?;
         let flag = |n: u8| bits & (1 << (n + 2)) != 0;
         let status = Status::from_code((bits & 3).into())?;
-        let mut optional = |present: bool| match present {
-            true => self.text().map(Some),
-            false => Some(None),
+        let mut optional = |present: bool| {
+            if present {
+                self.text().map(Some)
+            } else {
+                Some(None)
+            }
         };
         let (owner, parked, run) = (optional(flag(2))?, optional(flag(3))?, optional(flag(5))?);
         Some(Slim {

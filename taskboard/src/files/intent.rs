@@ -15,13 +15,13 @@ use store::atomic::{self, Staged, Stamp};
 use store::fault::reached;
 use store::lockdir::{HeldDirs, STALE_AFTER};
 
-use crate::board::Board;
 use crate::error::BoardError;
 use crate::fault;
+use crate::files::Files;
+use crate::files::read::{self, Read};
+use crate::files::section::{ListDir, Section, Stop, release, take_dirs};
 use crate::format;
-use crate::id::TaskId;
-use crate::section::{ListDir, Section, Stop, release, take_dirs};
-use crate::snapshot::{self, Read};
+use crate::id::{TaskId, insert};
 use crate::task::Task;
 
 /// A change of several files, on disk while it is being made.
@@ -86,8 +86,8 @@ impl Step {
 impl Section<'_> {
     /// Makes a change of several files that happens as a whole, whatever happens to us.
     pub(crate) fn carry_out(&mut self, op: &'static str, intent: &Intent) -> Result<(), Stop> {
-        let durability = self.board.durability();
-        let path = self.board.intent_path();
+        let durability = self.files.durability();
+        let path = self.files.intent_path();
         let bytes = serde_json::to_vec_pretty(intent)
             .map_err(|error| BoardError::invalid("intent", error.to_string()))?;
         if intent
@@ -95,16 +95,16 @@ impl Section<'_> {
             .iter()
             .any(|step| matches!(step, Step::Publish { .. }))
         {
-            atomic::sync_dir(&self.board.tmp_dir(), durability)?;
+            atomic::sync_dir(&self.files.tmp_dir(), durability)?;
         }
         self.dirty = true;
         self.slow = true;
-        if let Err(error) = atomic::replace(&self.board.tmp_dir(), &path, &bytes, durability) {
+        if let Err(error) = atomic::replace(&self.files.tmp_dir(), &path, &bytes, durability) {
             // It may be in place all the same, if only the sync of its name failed.
             return Err(take_back(&path, op, error.into()));
         }
         reached(fault::INTENT_WRITTEN);
-        match apply(self.board, intent) {
+        match apply(self.files, intent) {
             Ok(()) => {}
             Err((0, stop)) => return Err(take_back(&path, op, stop)),
             Err((_, stop)) => {
@@ -119,7 +119,7 @@ impl Section<'_> {
                 .into());
             }
         }
-        finish_intent(self.board).map_err(|source| BoardError::NotDurable { source })?;
+        finish_intent(self.files).map_err(|source| BoardError::NotDurable { source })?;
         for step in &intent.steps {
             // What a creation or deletion does to the tasks it is linked with has its own name.
             let op = match step {
@@ -147,8 +147,8 @@ fn take_back(path: &Path, op: &'static str, stop: Stop) -> Stop {
 }
 
 /// Carries out what a dead process left unfinished; says which tasks it touched.
-pub(crate) fn redo_intent(board: &Board) -> Result<HashMap<TaskId, &'static str>, Stop> {
-    let path = board.intent_path();
+pub(crate) fn redo_intent(files: &Files) -> Result<HashMap<TaskId, &'static str>, Stop> {
+    let path = files.intent_path();
     let Some(bytes) = atomic::read(&path)? else {
         return Ok(HashMap::new());
     };
@@ -164,8 +164,8 @@ pub(crate) fn redo_intent(board: &Board) -> Result<HashMap<TaskId, &'static str>
         op = intent.op,
         "finishing what an interrupted command began"
     );
-    apply(board, &intent).map_err(|(_, stop)| stop)?;
-    finish_intent(board)?;
+    apply(files, &intent).map_err(|(_, stop)| stop)?;
+    finish_intent(files)?;
     Ok(intent
         .steps
         .iter()
@@ -173,19 +173,19 @@ pub(crate) fn redo_intent(board: &Board) -> Result<HashMap<TaskId, &'static str>
         .collect())
 }
 
-fn finish_intent(board: &Board) -> Result<(), StoreError> {
-    let path = board.intent_path();
-    atomic::sync_dir(&board.dir, board.durability())?;
+fn finish_intent(files: &Files) -> Result<(), StoreError> {
+    let path = files.intent_path();
+    atomic::sync_dir(&files.dir, files.durability())?;
     reached(fault::INTENT_APPLIED);
     atomic::remove(&path)?;
     // If its removal were lost in a power cut, the intent would come back and undo what was
     // done after it.
-    atomic::sync_parent(&path, board.durability())?;
+    atomic::sync_parent(&path, files.durability())?;
     Ok(())
 }
 
 /// Carries out all steps; an error says how many were done before it.
-fn apply(board: &Board, intent: &Intent) -> Result<(), (usize, Stop)> {
+fn apply(files: &Files, intent: &Intent) -> Result<(), (usize, Stop)> {
     let mut done = 0;
     for steps in intent.steps.chunks(STEPS_AT_ONCE) {
         let ids: Vec<TaskId> = steps
@@ -193,9 +193,9 @@ fn apply(board: &Board, intent: &Intent) -> Result<(), (usize, Stop)> {
             .filter(|step| !matches!(step, Step::Publish { .. }))
             .map(Step::id)
             .collect();
-        let held = take_dirs_patiently(board, &ids, done > 0).map_err(|stop| (done, stop))?;
+        let held = take_dirs_patiently(files, &ids, done > 0).map_err(|stop| (done, stop))?;
         for step in steps {
-            apply_step(board, step).map_err(|error| (done, error.into()))?;
+            apply_step(files, step).map_err(|error| (done, error.into()))?;
             done += 1;
             reached(fault::INTENT_STEP);
         }
@@ -206,13 +206,13 @@ fn apply(board: &Board, intent: &Intent) -> Result<(), (usize, Stop)> {
 
 /// Once a change has begun it is worth waiting for the rest of its files.
 fn take_dirs_patiently(
-    board: &Board,
+    files: &Files,
     ids: &[TaskId],
     begun: bool,
 ) -> Result<Option<HeldDirs>, Stop> {
     let deadline = Instant::now() + STALE_AFTER + Duration::from_secs(2);
     loop {
-        match take_dirs(board, ListDir::Leave, ids) {
+        match take_dirs(files, ListDir::Leave, ids) {
             Err(Stop::Retry { .. }) if begun && Instant::now() < deadline => {
                 std::thread::sleep(Duration::from_millis(2));
             }
@@ -221,11 +221,11 @@ fn take_dirs_patiently(
     }
 }
 
-fn apply_step(board: &Board, step: &Step) -> Result<(), BoardError> {
-    let path = board.task_path(step.id());
+fn apply_step(files: &Files, step: &Step) -> Result<(), BoardError> {
+    let path = files.task_path(step.id());
     match step {
         Step::Publish { id, staged } => {
-            let staged = board.tmp_dir().join(staged);
+            let staged = files.tmp_dir().join(staged);
             if staged.exists() && !Staged::adopt(staged, Stamp::default()).create(&path)? {
                 tracing::error!(%id, "another tool has taken a reserved id");
             }
@@ -237,7 +237,7 @@ fn apply_step(board: &Board, step: &Step) -> Result<(), BoardError> {
             id,
             blocks,
             blocked_by,
-        } => edit(board, *id, |task| {
+        } => edit(files, *id, |task| {
             blocks
                 .iter()
                 .for_each(|other| insert(&mut task.blocks, *other));
@@ -249,7 +249,7 @@ fn apply_step(board: &Board, step: &Step) -> Result<(), BoardError> {
             id,
             blocks,
             blocked_by,
-        } => edit(board, *id, |task| {
+        } => edit(files, *id, |task| {
             task.blocks.retain(|other| !blocks.contains(other));
             task.blocked_by.retain(|other| !blocked_by.contains(other));
         })?,
@@ -259,8 +259,8 @@ fn apply_step(board: &Board, step: &Step) -> Result<(), BoardError> {
 
 /// Changes a task's file as it is now. One that is gone or unreadable is passed over: the
 /// half edge this may leave is completed once the file can be read.
-fn edit(board: &Board, id: TaskId, change: impl Fn(&mut Task)) -> Result<(), BoardError> {
-    let Read::Task(entry) = snapshot::read_task(&board.dir, id)? else {
+fn edit(files: &Files, id: TaskId, change: impl Fn(&mut Task)) -> Result<(), BoardError> {
+    let Read::Task(entry) = read::read_task(&files.dir, id)? else {
         tracing::warn!(%id, "cannot update its edges: the file is not readable");
         return Ok(());
     };
@@ -270,15 +270,8 @@ fn edit(board: &Board, id: TaskId, change: impl Fn(&mut Task)) -> Result<(), Boa
         return Ok(());
     }
     let bytes = format::to_bytes(&task);
-    Staged::write(&board.tmp_dir(), &bytes, board.durability())?.replace(&board.task_path(id))?;
+    Staged::write(&files.tmp_dir(), &bytes, files.durability())?.replace(&files.task_path(id))?;
     Ok(())
-}
-
-pub(crate) fn insert(list: &mut Vec<TaskId>, id: TaskId) {
-    if !list.contains(&id) {
-        list.push(id);
-        list.sort_unstable();
-    }
 }
 
 fn busy(path: PathBuf, age: Duration) -> BoardError {

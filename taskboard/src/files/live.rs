@@ -12,15 +12,15 @@ use store::lock::ReusableLock;
 use store::log::{LogTail, read_from};
 use store::{IoContext, StoreError};
 
-use crate::board::{Board, records_dir};
-use crate::changes::{self, Draft, LOG_VERSION, Paths, head, log_identity};
 use crate::error::BoardError;
 use crate::fault;
+use crate::files::index_file::{self, Position};
+use crate::files::log::{self, Draft, LOG_VERSION, Paths, head, log_identity};
+use crate::files::read::{self, Read};
+use crate::files::slots::Slots;
+use crate::files::{Files, records_dir};
 use crate::id::TaskId;
-use crate::index::Index;
-use crate::index_file::{self, Position};
-use crate::slots::Slots;
-use crate::snapshot::{self, Read};
+use crate::rules::index::Index;
 use crate::task::Status;
 
 /// The log is rotated when it is larger than this.
@@ -91,8 +91,8 @@ impl Live {
     }
 
     /// Brings the index up to date with everything ccb processes did. The lock is held.
-    pub(crate) fn sync(&mut self, board: &Board) -> Result<&mut Loaded, BoardError> {
-        let meta = dir_meta(&board.dir)?;
+    pub(crate) fn sync(&mut self, files: &Files) -> Result<&mut Loaded, BoardError> {
+        let meta = dir_meta(&files.dir)?;
         let dir_inode = meta.ino();
         let usable = match &mut self.loaded {
             Some(loaded) if loaded.dir_inode == dir_inode => loaded.follow_log()?,
@@ -103,7 +103,7 @@ impl Live {
         }
         let loaded = match &mut self.loaded {
             Some(loaded) => loaded,
-            empty => empty.insert(Loaded::open(board, dir_inode)?),
+            empty => empty.insert(Loaded::open(files, dir_inode)?),
         };
         StoreError::check_version(&loaded.paths.log, loaded.newest_format, LOG_VERSION)?;
         loaded.dir_mtime = Stamp::of(&meta).mtime_ns;
@@ -112,12 +112,12 @@ impl Live {
 }
 
 impl Loaded {
-    fn open(board: &Board, dir_inode: u64) -> Result<Self, BoardError> {
+    fn open(files: &Files, dir_inode: u64) -> Result<Self, BoardError> {
         // Somebody may have deleted all of ours under a process that has the board open.
-        board.create_dirs()?;
-        let ours = board.dir.join(".ccb");
+        files.create_dirs()?;
+        let ours = files.dir.join(".ccb");
         let paths = Paths::new(&ours);
-        let file = atomic::read(&board.index_path())?;
+        let file = atomic::read(&files.index_path())?;
         let index_size = file.as_ref().map_or(0, Vec::len) as u64;
         let (index, at) = file
             .as_deref()
@@ -138,7 +138,7 @@ impl Loaded {
             doubtful: false,
             index_due: false,
             disputed: BTreeMap::new(),
-            unrecorded: !records_dir(&board.dir).is_dir(),
+            unrecorded: !records_dir(&files.dir).is_dir(),
             own_error: None,
             paths,
         };
@@ -233,14 +233,14 @@ impl Loaded {
     /// we redid ourselves after a crash.
     pub(crate) fn scan(
         &mut self,
-        board: &Board,
+        files: &Files,
         recovered: &HashMap<TaskId, &'static str>,
     ) -> Result<Scanned, BoardError> {
-        let dir = &board.dir;
+        let dir = &files.dir;
         let started = monotonic_ns();
         let settled = Stamp::of(&dir_meta(dir)?).mtime_ns;
         let mut drafts = Vec::new();
-        let ids = snapshot::list_ids(dir)?;
+        let ids = read::list_ids(dir)?;
         for id in &ids {
             let Some(stamp) = stamp_on_disk(dir, *id) else {
                 continue;
@@ -299,7 +299,7 @@ impl Loaded {
         let was_done = before.is_some_and(|slim| slim.status == Status::Completed);
         let before = before.map(|slim| slim.fingerprint);
         let foreign = op.is_none();
-        match snapshot::read_task(dir, id)? {
+        match read::read_task(dir, id)? {
             Read::Task(entry) => {
                 let slim = entry.slim();
                 self.index.put(id, slim.clone());
@@ -344,9 +344,9 @@ impl Loaded {
     }
 
     /// Numbers `drafts` and writes them down. The index has them already.
-    pub(crate) fn append(&mut self, board: &Board, drafts: &[Draft]) -> Result<(), BoardError> {
+    pub(crate) fn append(&mut self, files: &Files, drafts: &[Draft]) -> Result<(), BoardError> {
         if !drafts.is_empty() {
-            let bytes = changes::lines(drafts, self.seq, board.now_ms())?;
+            let bytes = log::lines(drafts, self.seq, files.now_ms())?;
             self.log.append(&bytes)?;
             self.seq += drafts.len() as u64;
             for draft in drafts {
@@ -356,7 +356,7 @@ impl Loaded {
         // Only now: an index file must not know anything the log does not say.
         let full = self.log.end() >= ROTATE_AT;
         if full || self.index_due || self.index_is_old()? {
-            self.write_index(board)?;
+            self.write_index(files)?;
         }
         if full {
             // The index file belongs to the log that is moved, and is valid before and after.
@@ -384,7 +384,7 @@ impl Loaded {
         Ok(self.log.end().saturating_sub(self.index_at) > limit)
     }
 
-    fn write_index(&mut self, board: &Board) -> Result<(), BoardError> {
+    fn write_index(&mut self, files: &Files) -> Result<(), BoardError> {
         let at = Position {
             seq: self.seq,
             offset: self.log.end(),
@@ -393,8 +393,8 @@ impl Loaded {
         };
         let bytes = index_file::encode(&self.index, at);
         atomic::replace(
-            &board.tmp_dir(),
-            &board.index_path(),
+            &files.tmp_dir(),
+            &files.index_path(),
             &bytes,
             Durability::Relaxed,
         )?;

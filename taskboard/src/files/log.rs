@@ -16,9 +16,10 @@ use store::clock::rfc3339;
 use store::log::read_from;
 
 use crate::error::BoardError;
+use crate::files::quick::{self, Head};
+use crate::history::Change;
 use crate::id::TaskId;
-use crate::index::Slim;
-use crate::quick::{self, Head};
+use crate::rules::index::Slim;
 use crate::task::{Status, Task};
 
 /// The format of the log's lines.
@@ -26,38 +27,6 @@ pub(crate) const LOG_VERSION: u64 = 1;
 
 /// Higher numbers are damage: counting never gets there, and JSON readers round them.
 const MAX_SEQ: u64 = 1 << 53;
-
-/// One numbered change of one task.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Change {
-    /// Counts up by one per change of the list.
-    pub seq: u64,
-    /// When it was written down, RFC 3339.
-    pub ts: String,
-    /// What was done: `create`, `claim`, `complete`, `delete`, …
-    pub op: String,
-    /// To which task.
-    pub id: TaskId,
-    /// The task afterwards; `None` when it was deleted.
-    #[serde(default)]
-    pub task: Option<Value>,
-    /// It was made by another tool, or by a process that died at it.
-    #[serde(default)]
-    pub foreign: bool,
-}
-
-impl Change {
-    /// As `watch --json` prints it.
-    pub fn to_json(&self) -> Value {
-        let mut line = serde_json::json!({
-            "seq": self.seq, "ts": self.ts, "op": self.op, "id": self.id, "task": self.task,
-        });
-        if self.foreign {
-            line["foreign"] = true.into();
-        }
-        line
-    }
-}
 
 /// What was done to a task in the current lock section and is not logged yet.
 #[derive(Debug)]
@@ -287,14 +256,7 @@ impl ChangeReader {
                 continue;
             }
             if change.seq > self.last + 1 && changes.is_empty() && !self.from_the_first {
-                return Err(BoardError::invalid(
-                    format!("--since {}", self.last),
-                    format!(
-                        "changes before {} are gone; read the list and go on from {}",
-                        change.seq,
-                        change.seq - 1
-                    ),
-                ));
+                return Err(BoardError::forgotten(self.last, change.seq));
             }
             self.last = change.seq;
             changes.push(change);
@@ -349,8 +311,9 @@ pub(crate) fn last_logged(paths: &Paths, id: TaskId) -> Result<Option<Task>, Boa
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index_file::tests::slim;
+    use crate::files::index_file::tests::slim;
     use proptest::prelude::*;
+    use store::atomic;
 
     #[test]
     fn a_change_with_the_highest_number_there_is_counts_as_damage() {
@@ -360,7 +323,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let paths = Paths::new(dir.path());
         let text = format!("{}\n{}\n", line(u64::MAX), line(1));
-        std::fs::write(&paths.log, text).unwrap();
+        let put = atomic::replace(dir.path(), &paths.log, text.as_bytes(), Default::default());
+        put.unwrap();
         let mut reader = ChangeReader::new(paths, 0);
         let seqs: Vec<u64> = reader.read().unwrap().iter().map(|one| one.seq).collect();
         assert_eq!(seqs, [1]);

@@ -7,43 +7,21 @@ use std::time::Duration;
 use store::atomic::{self, Durability};
 use store::clock::monotonic_ns;
 
-use crate::board::Board;
-use crate::changes;
-use crate::claim::{Busy, ClaimRequest, Claimed, check_claim, in_progress, pickable, start};
 use crate::error::BoardError;
+use crate::files::Files;
+use crate::files::log;
+use crate::files::patience::Patience;
+use crate::files::prepared::Prepared;
+use crate::files::read::{self, Read};
+use crate::files::section::{ListDir, Section, Stop};
+use crate::files::serve::{OFFER_HOLDS_NS, choose};
+use crate::files::slot::{Ask, Choice, Offer, Slot, Taken, fits};
 use crate::format;
 use crate::id::TaskId;
-use crate::index::Index;
-use crate::patience::Patience;
-use crate::prepared::Prepared;
-use crate::section::{ListDir, Section, Stop};
-use crate::serve::{OFFER_HOLDS_NS, choose};
-use crate::slot::{Ask, Choice, Offer, Slot, Taken, fits};
-use crate::snapshot::{self, Entry, Read};
-use crate::task::{Status, Task, check_line};
-
-/// The answer to "give me something to do".
-#[derive(Debug, Clone, PartialEq)]
-pub enum Next {
-    /// This.
-    Claimed(Box<Claimed>),
-    /// Nothing now.
-    Nothing(Nothing),
-    /// Finish this first.
-    Busy(Vec<TaskId>),
-}
-
-store::words! {
-    /// Why there is nothing to do.
-    pub enum Nothing {
-        /// Every task is completed (or there is none).
-        AllDone = "all_done",
-        /// What is left is being worked on, blocked, parked or assigned to others.
-        NothingReady = "nothing_ready",
-        /// What is left waits for itself in a circle.
-        Cycle = "cycle",
-    }
-}
+use crate::rules::claim::{Busy, ClaimRequest, check_claim, in_progress, pickable, start};
+use crate::rules::next::{Next, why_nothing};
+use crate::snapshot::Entry;
+use crate::task::Task;
 
 /// A process that gets no answer for so long looks itself: whoever was to answer may be dead.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
@@ -63,14 +41,9 @@ enum Answer {
     Other(Next),
 }
 
-impl Board {
-    /// Claims the best task the agent can have, with nothing in between for others to take.
-    pub fn claim_next(&self, request: &ClaimRequest) -> Result<Next, BoardError> {
-        check_line("agent", &request.agent)?;
-        #[cfg(feature = "postgres")]
-        if let Some(next) = self.next_in_tables(request) {
-            return next;
-        }
+impl Files {
+    /// Claims the best task the agent can have.
+    pub(crate) fn next_for(&self, request: &ClaimRequest) -> Result<Next, BoardError> {
         // This process has one slot to ask with.
         let _one_at_a_time = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = self.next_task(request);
@@ -92,8 +65,7 @@ impl Board {
                 Answer::Chosen(choice) => (choice.id, self.see_through(request, choice)?),
             };
             if let Some(task) = task {
-                let token = task.lease().map(|lease| lease.token);
-                return Ok(Next::Claimed(Box::new(Claimed { task, token })));
+                return Ok(Next::claimed(task));
             }
             // Somebody else changed it in between. Rarely often in a row, but not for ever.
             patience.wait(self.task_path(id), Duration::ZERO)?;
@@ -231,13 +203,13 @@ impl Board {
 
     /// The task that another process took for us, as it was then.
     fn look_up(&self, taken: &Taken) -> Result<Task, BoardError> {
-        let now = match snapshot::read_task(&self.dir, taken.id)? {
+        let now = match read::read_task(&self.dir, taken.id)? {
             Read::Task(entry) if entry.fingerprint == taken.after => return Ok(entry.task),
             Read::Task(entry) => Some(entry.task),
             Read::Absent | Read::Unreadable(_) => None,
         };
         // Changed since. The history has what it was.
-        let logged = changes::find_logged(&self.history_paths(), taken.id, taken.after)?;
+        let logged = log::find_logged(&self.history_paths(), taken.id, taken.after)?;
         logged.or(now).ok_or(BoardError::NotFound { id: taken.id })
     }
 
@@ -293,14 +265,14 @@ fn answer_own(
             return Ok(Answer::Other(next));
         }
     };
-    let now = section.board.now_ms();
+    let now = section.files.now_ms();
     if before.task.lease_expired(now) {
         // Only its file said so, not the index: a hand edit.
         section.repair()?;
         before = section.read(before.task.id)?;
     }
     check_claim(section.index(), &before.task, request, Busy::IsWorking)?;
-    if registered && section.board.durability() == Durability::Full {
+    if registered && section.files.durability() == Durability::Full {
         let seen = section.live().seen();
         let choice = choose(before.task.id, before.fingerprint, seen);
         section.live().slots.set_own(&Slot::Chosen(choice))?;
@@ -309,10 +281,7 @@ fn answer_own(
     let mut task = before.task.clone();
     start(&mut task, request, now);
     section.live().slots.set_own(&Slot::Free)?;
-    let list = match request.check_busy {
-        true => ListDir::Take,
-        false => ListDir::Leave,
-    };
+    let list = ListDir::if_all(request.check_busy);
     section.stage_and_write("claim", &before, task.clone(), list)?;
     Ok(Answer::Claimed(Box::new(task)))
 }
@@ -320,9 +289,18 @@ fn answer_own(
 /// The file of a task that was chosen for us is not what the index says: takes in what it is.
 fn forget_choice(section: &mut Section<'_>, choice: Choice) -> Result<Option<Task>, BoardError> {
     section.live().slots.set_own(&Slot::Free)?;
-    match section.read(choice.id) {
-        Ok(_) | Err(BoardError::NotFound { .. } | BoardError::Corrupt { .. }) => Ok(None),
-        Err(error) => Err(error),
+    section.picked(choice.id, "").map(|_| None)
+}
+
+impl Section<'_> {
+    /// The task that was picked for `agent`, as its file is; `None` if the index was wrong, which is
+    /// put right.
+    pub(crate) fn picked(&mut self, id: TaskId, agent: &str) -> Result<Option<Entry>, BoardError> {
+        match self.read(id) {
+            Ok(before) => Ok(pickable(self.index(), id, agent).then_some(before)),
+            Err(BoardError::NotFound { .. } | BoardError::Corrupt { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -335,23 +313,21 @@ fn choose_next(
     let wait_for_offers = monotonic_ns() - started < OFFER_HOLDS_NS;
     loop {
         // Who writes at once needs no order among the slow ones: it simply comes first.
-        let reserved = if wait_for_offers && section.board.durability() == Durability::Full {
+        let reserved = if wait_for_offers && section.files.durability() == Durability::Full {
             section.offered()?.ids()
         } else {
             std::collections::HashSet::new()
         };
         if let Some(id) = section.live().index.pick(agent, &reserved) {
-            match section.read(id) {
-                Ok(before) if pickable(section.index(), id, agent) => return Ok(Ok(before)),
-                // The index was wrong, and has been put right.
-                Ok(_) | Err(BoardError::NotFound { .. } | BoardError::Corrupt { .. }) => continue,
-                Err(error) => return Err(error.into()),
+            match section.picked(id, agent)? {
+                Some(before) => return Ok(Ok(before)),
+                None => continue,
             }
         }
         let all = std::collections::HashSet::new();
         if !reserved.is_empty() && section.live().index.pick(agent, &all).is_some() {
             // All that is left is about to be taken by others. Whether it is will be known soon.
-            let path = section.board.dir().join(".ccb/slots");
+            let path = section.files.dir.join(".ccb/slots");
             return Err(Stop::Retry {
                 path,
                 age: Duration::ZERO,
@@ -363,19 +339,5 @@ fn choose_next(
         } else {
             return Ok(Err(Next::Nothing(why_nothing(section.index()))));
         }
-    }
-}
-
-fn why_nothing(index: &Index) -> Nothing {
-    if index.all_completed() {
-        Nothing::AllDone
-    } else if index
-        .iter()
-        .all(|(_, slim)| slim.status != Status::InProgress)
-        && !index.cycles().is_empty()
-    {
-        Nothing::Cycle
-    } else {
-        Nothing::NothingReady
     }
 }

@@ -7,8 +7,8 @@ use store::StoreError;
 use store::lock::DEFAULT_TIMEOUT;
 use store::lockdir::STALE_AFTER;
 
-use crate::board::Board;
 use crate::error::BoardError;
+use crate::files::Files;
 
 /// Waiting for another tool, outside the lock: one task in its hands must not stop the rest.
 pub(crate) struct Patience {
@@ -19,14 +19,14 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    pub(crate) fn new(board: &Board) -> Self {
+    pub(crate) fn new(files: &Files) -> Self {
         Self {
-            what: board.lock_name(),
+            what: files.lock_name(),
             started: Instant::now(),
             // A lock directory of a killed process is free after STALE_AFTER at the latest, so
             // waiting a little longer than that means never failing because of one.
             // Only somebody who asked for less gets less.
-            limit: match board.options.lock_timeout {
+            limit: match files.options.lock_timeout {
                 short if short < DEFAULT_TIMEOUT => short,
                 long => long.max(STALE_AFTER + Duration::from_secs(2)),
             },

@@ -2,23 +2,10 @@
 
 use store::atomic::{Durability, Staged};
 
-use crate::board::Board;
 use crate::error::BoardError;
+use crate::files::Files;
 use crate::format;
 use crate::task::Task;
-
-/// What a change makes of a task.
-pub(crate) struct Edited {
-    /// For the history.
-    pub(crate) op: &'static str,
-    pub(crate) task: Task,
-}
-
-impl Edited {
-    pub(crate) fn new(op: &'static str, task: Task) -> Self {
-        Self { op, task }
-    }
-}
 
 /// A task's new file, written and synced, but not in its place.
 #[derive(Debug)]
@@ -29,13 +16,13 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    pub(crate) fn new(board: &Board, task: Task) -> Result<Self, BoardError> {
-        Self::write(board, task, board.durability())
+    pub(crate) fn new(files: &Files, task: Task) -> Result<Self, BoardError> {
+        Self::write(files, task, files.durability())
     }
 
     /// Written, but left to somebody else to sync.
-    pub(crate) fn unsynced(board: &Board, task: Task) -> Result<Self, BoardError> {
-        Self::write(board, task, Durability::Relaxed)
+    pub(crate) fn unsynced(files: &Files, task: Task) -> Result<Self, BoardError> {
+        Self::write(files, task, Durability::Relaxed)
     }
 
     /// One that was written before and [kept](Self::keep).
@@ -47,9 +34,9 @@ impl Prepared {
         }
     }
 
-    fn write(board: &Board, task: Task, durability: Durability) -> Result<Self, BoardError> {
+    fn write(files: &Files, task: Task, durability: Durability) -> Result<Self, BoardError> {
         let bytes = format::to_bytes(&task);
-        let staged = Staged::write(&board.tmp_dir(), &bytes, durability)?;
+        let staged = Staged::write(&files.tmp_dir(), &bytes, durability)?;
         Ok(Self {
             task,
             staged,

@@ -7,7 +7,7 @@
 use store::atomic::Stamp;
 
 use crate::id::TaskId;
-use crate::index::Slim;
+use crate::rules::index::Slim;
 use crate::task::Status;
 
 /// What an index has to know of a change.

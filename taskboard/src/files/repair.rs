@@ -2,15 +2,16 @@
 
 use petgraph::graphmap::DiGraphMap;
 
-use crate::cycles::cycle_with;
+use crate::files::section::{ListDir, Section, Stop};
 use crate::id::TaskId;
-use crate::section::{ListDir, Section, Stop, insert};
+use crate::id::insert;
+use crate::rules::cycles::cycle_with;
 
 impl Section<'_> {
     /// Returns tasks whose lease ran out, parks those whose check was changed behind our back, and
     /// completes edges that are on one side only.
     pub(crate) fn repair(&mut self) -> Result<(), Stop> {
-        for id in self.index().expired(self.board.now_ms()) {
+        for id in self.index().expired(self.files.now_ms()) {
             let before = self.read(id)?;
             let mut task = before.task.clone();
             task.make_pending();

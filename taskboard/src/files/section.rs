@@ -12,9 +12,6 @@
 //! While lock directories are held nothing slow happens: content is written and synced
 //! before they are taken, the directory is synced after the lock is released.
 
-#[path = "intent.rs"]
-mod intent;
-
 use std::collections::{BTreeSet, HashMap};
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -27,22 +24,23 @@ use store::lockdir::{HeldDirs, Take};
 use store::settings::LockMode;
 use store::{IoContext, StoreError};
 
-use crate::board::{Board, Live, Loaded};
-use crate::changes::Draft;
 use crate::error::BoardError;
 use crate::fault;
+use crate::files::Files;
+use crate::files::intent::{Intent, Step, redo_intent};
+use crate::files::live::{Live, Loaded};
+use crate::files::log::Draft;
+use crate::files::patience::Patience;
+use crate::files::prepared::Prepared;
+use crate::files::read::{self, Read, Version};
+use crate::files::slot::Slot;
+use crate::files::slots::WorkerId;
 use crate::id::TaskId;
-use crate::index::{Index, Slim};
-use crate::patience::Patience;
-use crate::prepared::{Edited, Prepared};
-use crate::ready::Dependencies;
-use crate::slot::Slot;
-use crate::slots::WorkerId;
-use crate::snapshot::{self, Entry, Read, Version};
+use crate::rules::index::{Index, Slim};
+use crate::rules::needs::{Edited, Needs};
+use crate::rules::ready::Dependencies;
+use crate::snapshot::Entry;
 use crate::task::Task;
-
-use intent::redo_intent;
-pub(crate) use intent::{Intent, Step, insert};
 
 /// Why a section ended without a result.
 #[derive(Debug)]
@@ -73,10 +71,21 @@ pub(crate) enum ListDir {
     Leave,
 }
 
+impl ListDir {
+    /// What the rules look at must not change meanwhile.
+    pub(crate) fn for_needs(needs: &Needs<'_>) -> Self {
+        Self::if_all(needs.agent.is_some())
+    }
+
+    pub(crate) fn if_all(all: bool) -> Self {
+        if all { Self::Take } else { Self::Leave }
+    }
+}
+
 /// A lock section under way.
 #[derive(Debug)]
 pub(crate) struct Section<'b> {
-    pub(crate) board: &'b Board,
+    pub(crate) files: &'b Files,
     live: &'b mut Loaded,
     drafts: Vec<Draft>,
     /// The directory has to be synced before the change is acknowledged.
@@ -100,7 +109,7 @@ enum Duty {
     Look,
 }
 
-impl Board {
+impl Files {
     /// Runs `body` in a lock section, again if another tool is in the way.
     pub(crate) fn section<T>(
         &self,
@@ -263,9 +272,9 @@ impl Board {
 }
 
 impl<'b> Section<'b> {
-    fn new(board: &'b Board, live: &'b mut Loaded) -> Self {
+    fn new(files: &'b Files, live: &'b mut Loaded) -> Self {
         Self {
-            board,
+            files,
             live,
             drafts: Vec::new(),
             dirty: false,
@@ -289,7 +298,7 @@ impl<'b> Section<'b> {
         &mut self,
         recovered: &HashMap<TaskId, &'static str>,
     ) -> Result<(), BoardError> {
-        let scanned = self.live.scan(self.board, recovered)?;
+        let scanned = self.live.scan(self.files, recovered)?;
         self.drafts.extend(scanned.drafts);
         self.settled = Some(scanned.settled);
         Ok(())
@@ -297,7 +306,7 @@ impl<'b> Section<'b> {
 
     /// Reads the task with this id, taking in what a hand edit changed.
     pub(crate) fn read(&mut self, id: TaskId) -> Result<Entry, BoardError> {
-        let entry = match snapshot::read_task(&self.board.dir, id)? {
+        let entry = match read::read_task(&self.files.dir, id)? {
             Read::Task(entry) => *entry,
             Read::Absent => {
                 self.take_in(id)?;
@@ -332,7 +341,7 @@ impl<'b> Section<'b> {
     pub(crate) fn check_blockers(&mut self, id: TaskId) -> Result<(), BoardError> {
         let blockers: Vec<TaskId> = self.index().blockers(id).collect();
         for blocker in blockers {
-            let path = self.board.task_path(blocker);
+            let path = self.files.task_path(blocker);
             let stamp = std::fs::symlink_metadata(path)
                 .ok()
                 .map(|meta| Stamp::of(&meta));
@@ -349,7 +358,7 @@ impl<'b> Section<'b> {
 
     /// Takes in what somebody may have done to the task with this id.
     pub(crate) fn take_in(&mut self, id: TaskId) -> Result<(), BoardError> {
-        let draft = self.live.refresh(&self.board.dir, id, None)?;
+        let draft = self.live.refresh(&self.files.dir, id, None)?;
         self.drafts.extend(draft);
         Ok(())
     }
@@ -359,7 +368,7 @@ impl<'b> Section<'b> {
         if let Some(slim) = self.index().get(id) {
             return Ok(slim);
         }
-        match snapshot::read_task(&self.board.dir, id)? {
+        match read::read_task(&self.files.dir, id)? {
             Read::Unreadable(bad) => Err(bad.error(id)),
             Read::Task(_) | Read::Absent => Err(BoardError::NotFound { id }),
         }
@@ -376,7 +385,7 @@ impl<'b> Section<'b> {
         if before.task == task {
             return Ok(());
         }
-        let prepared = Prepared::new(self.board, task)?;
+        let prepared = Prepared::new(self.files, task)?;
         self.write_change(op, before, prepared, list)
     }
 
@@ -405,8 +414,8 @@ impl<'b> Section<'b> {
         let before = self.read(id)?;
         let Edited { op, task } = edit(self.index(), &before.task)?;
         if before.task != task {
-            let prepared = Prepared::new(self.board, task.clone())?;
-            self.write_held(op, before.version(), prepared, held)?;
+            let prepared = Prepared::new(self.files, task.clone())?;
+            self.write_held(op, Version::of(&before), prepared, held)?;
         }
         Ok(task)
     }
@@ -424,7 +433,7 @@ impl<'b> Section<'b> {
             fingerprint,
         } = prepared;
         let id = task.id;
-        let path = self.board.task_path(id);
+        let path = self.files.task_path(id);
         if !self.unchanged(before, held.as_ref())? {
             let age = Duration::ZERO;
             return Err(Stop::Retry { path, age });
@@ -447,7 +456,7 @@ impl<'b> Section<'b> {
 
     /// Whether the task's file is still the one that was read as `before`.
     fn unchanged(&self, before: Version, held: Option<&HeldDirs>) -> Result<bool, StoreError> {
-        let path = self.board.task_path(before.id);
+        let path = self.files.task_path(before.id);
         let Some(held) = held else {
             // Without lock directories nobody but ccb writes here, and we hold its lock. A
             // person with an editor cannot be kept out; the stamp is as good as it gets.
@@ -462,7 +471,7 @@ impl<'b> Section<'b> {
 
     /// Takes in what we did to task `id` by other means than [`Self::write`].
     pub(crate) fn note_changed(&mut self, op: &'static str, id: TaskId) -> Result<(), Stop> {
-        let draft = self.live.refresh(&self.board.dir, id, Some(op))?;
+        let draft = self.live.refresh(&self.files.dir, id, Some(op))?;
         self.drafts.extend(draft);
         Ok(())
     }
@@ -470,7 +479,7 @@ impl<'b> Section<'b> {
     /// Publishes one staged file under a new id; says whether the id was free.
     pub(crate) fn publish(&mut self, staged: Staged, task: &Task) -> Result<bool, Stop> {
         self.dirty = true;
-        let created = staged.create(&self.board.task_path(task.id))?;
+        let created = staged.create(&self.files.task_path(task.id))?;
         if created {
             self.note_changed("create", task.id)?;
         }
@@ -506,25 +515,25 @@ impl<'b> Section<'b> {
         ids: &[TaskId],
     ) -> Result<Option<HeldDirs>, Stop> {
         self.touched = true;
-        take_dirs(self.board, list, ids)
+        take_dirs(self.files, list, ids)
     }
 
     pub(crate) fn take_paths(&mut self, paths: &[PathBuf]) -> Result<HeldDirs, Stop> {
         self.touched = true;
-        take_paths(self.board, paths)
+        take_paths(self.files, paths)
     }
 
     /// Gives the section's changes their numbers.
     fn finish(&mut self) -> Result<(), BoardError> {
         reached(fault::SECTION_COMMITTED);
         let drafts = std::mem::take(&mut self.drafts);
-        if let Err(error) = self.live.append(self.board, &drafts) {
+        if let Err(error) = self.live.append(self.files, &drafts) {
             // The change itself is safe; the next section finds and numbers it.
             tracing::warn!(%error, "the change log could not be written");
             return Ok(());
         }
         if (self.dirty || self.touched) && !self.slow {
-            let dir = &self.board.dir;
+            let dir = &self.files.dir;
             let meta = std::fs::metadata(dir).context("read", dir)?;
             self.settled = Some(Stamp::of(&meta).mtime_ns);
         }
@@ -540,26 +549,26 @@ impl<'b> Section<'b> {
 
 /// Takes the lock directories of `ids`, and of the list if asked, unless they are turned off.
 pub(crate) fn take_dirs(
-    board: &Board,
+    files: &Files,
     list: ListDir,
     ids: &[TaskId],
 ) -> Result<Option<HeldDirs>, Stop> {
-    if board.options.lock_mode == LockMode::Flock {
+    if files.options.lock_mode == LockMode::Flock {
         return Ok(None);
     }
     let mut ids = ids.to_vec();
     ids.sort_unstable();
     ids.dedup();
-    let list = (list == ListDir::Take).then(|| board.dir.join(".lock.lock"));
+    let list = (list == ListDir::Take).then(|| files.dir.join(".lock.lock"));
     let tasks = ids
         .iter()
-        .map(|id| board.dir.join(format!("{}.lock", id.file_name())));
+        .map(|id| files.dir.join(format!("{}.lock", id.file_name())));
     let paths: Vec<PathBuf> = list.into_iter().chain(tasks).collect();
-    take_paths(board, &paths).map(Some)
+    take_paths(files, &paths).map(Some)
 }
 
-fn take_paths(board: &Board, paths: &[PathBuf]) -> Result<HeldDirs, Stop> {
-    match board.lock_dirs.take(paths, &*board.options.clock)? {
+fn take_paths(files: &Files, paths: &[PathBuf]) -> Result<HeldDirs, Stop> {
+    match files.lock_dirs.take(paths, &*files.options.clock)? {
         Take::Held(held) => Ok(held),
         Take::Busy { path, age } => Err(Stop::Retry { path, age }),
     }

@@ -25,16 +25,16 @@ use store::atomic::{self, Staged};
 use store::clock::monotonic_ns;
 use store::fault::reached;
 
-use crate::claim::{ClaimRequest, in_progress, pickable, start};
 use crate::error::BoardError;
 use crate::fault;
+use crate::files::prepared::Prepared;
+use crate::files::read::Version;
+use crate::files::section::{ListDir, Section, Stop};
+use crate::files::slot::{Ask, Choice, Offer, Slot, Taken};
+use crate::files::slots::WorkerId;
 use crate::format;
 use crate::id::TaskId;
-use crate::prepared::Prepared;
-use crate::section::{ListDir, Section, Stop};
-use crate::slot::{Ask, Choice, Offer, Slot, Taken};
-use crate::slots::WorkerId;
-use crate::snapshot::Version;
+use crate::rules::claim::{ClaimRequest, in_progress, pickable, start};
 
 /// How long an offer keeps others from the task. Longer than a claim takes on a slow disk;
 /// what counts in the end is who writes first.
@@ -156,7 +156,7 @@ impl Section<'_> {
 
     /// Removes what a dead worker left.
     fn forget(&mut self, worker: WorkerId, file: Option<&str>) -> Result<(), BoardError> {
-        if let Some(path) = file.and_then(|name| self.board.staged_path(name)) {
+        if let Some(path) = file.and_then(|name| self.files.staged_path(name)) {
             atomic::remove(&path)?;
         }
         self.live().slots.set(worker, &Slot::Free)
@@ -251,7 +251,7 @@ impl Section<'_> {
             // Whoever did it died before it could say so.
             return Ok(Settled::Done);
         }
-        let path = self.board.staged_path(&offer.file);
+        let path = self.files.staged_path(&offer.file);
         let Some((path, (bytes, new_stamp))) = path
             .filter(|_| now == offer.choice.before)
             .map(|path| Ok::<_, BoardError>((path.clone(), atomic::read_stamped(&path)?)))
@@ -268,19 +268,17 @@ impl Section<'_> {
         let best = self.live().index.pick(&agent, &HashSet::new());
         if best != Some(id) {
             let others = best.is_some_and(|best| offered.contains(best));
-            return Ok(match others {
-                true => Settled::NotYet,
-                false => Settled::StartOver,
+            return Ok(if others {
+                Settled::NotYet
+            } else {
+                Settled::StartOver
             });
         }
         let busy = offer.check_busy && !in_progress(self.index(), &agent, Some(id)).is_empty();
         if busy || !pickable(self.index(), id, &agent) {
             return Ok(Settled::StartOver);
         }
-        let list = match offer.check_busy {
-            true => ListDir::Take,
-            false => ListDir::Leave,
-        };
+        let list = ListDir::if_all(offer.check_busy);
         let before = Version {
             id,
             fingerprint: now,
@@ -321,10 +319,9 @@ impl Section<'_> {
             offered.0.push((worker, choice));
             return Ok(Some(Slot::Chosen(choice)));
         }
-        let now = self.board.now_ms();
-        let before = match self.read(id) {
-            Ok(before) if pickable(self.index(), id, &ask.agent) => before,
-            _ => return Ok(Some(Slot::StartOver)),
+        let now = self.files.now_ms();
+        let Ok(Some(before)) = self.picked(id, &ask.agent) else {
+            return Ok(Some(Slot::StartOver));
         };
         if before.task.lease_expired(now) {
             return Ok(Some(Slot::StartOver));
@@ -336,8 +333,8 @@ impl Section<'_> {
             lease: ask.lease.clone(),
         };
         start(&mut task, &request, now);
-        let version = before.version();
-        let prepared = Prepared::unsynced(self.board, task)?;
+        let version = Version::of(&before);
+        let prepared = Prepared::unsynced(self.files, task)?;
         let taken = Taken {
             id,
             after: prepared.fingerprint(),

@@ -26,7 +26,7 @@ use store::home::create_private_dir;
 use store::lock::{FileLock, is_file_held};
 
 use crate::error::BoardError;
-use crate::slot::{Choice, LONG, Slot, decode, encode};
+use crate::files::slot::{Choice, LONG, Slot, decode, encode};
 
 /// Of the lines of the header.
 const SHORT: usize = 32;
@@ -353,7 +353,7 @@ fn place(id: WorkerId) -> u64 {
 mod tests {
     use super::*;
     use crate::facts::LeaseTerm;
-    use crate::slot::Ask;
+    use crate::files::slot::Ask;
     use std::time::Duration;
 
     fn asked(agent: &str) -> Slot {

@@ -1,4 +1,4 @@
-//! Following the changes of a list.
+//! Following the changes of a list in files.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsString;
@@ -6,83 +6,49 @@ use std::time::Duration;
 
 use store::watch::{DirWatch, Look};
 
-use crate::board::Board;
-use crate::changes::{Change, ChangeReader};
+use crate::backend::Feed;
 use crate::error::BoardError;
+use crate::files::Files;
+use crate::files::log::ChangeReader;
+use crate::history::Change;
 use crate::id::TaskId;
 
-/// A stream of numbered changes.
+/// The log, and what other tools do that is not in it yet.
 #[derive(Debug)]
-pub struct Watch<'b> {
-    board: &'b Board,
-    source: Source,
-}
-
-/// Where changes are read.
-#[derive(Debug)]
-enum Source {
-    Files(Box<Files>),
-    #[cfg(feature = "postgres")]
-    Tables(Box<crate::tables::TableWatch>),
-}
-
-#[derive(Debug)]
-struct Files {
+struct Followed<'f> {
+    files: &'f Files,
     hints: DirWatch,
     reader: ChangeReader,
     /// Where something may have happened that is not in the log.
     look: Look,
 }
 
-impl Board {
+impl Files {
     /// Follows the list from change number `since` on, or from now on.
-    pub fn watch(&self, since: Option<u64>) -> Result<Watch<'_>, BoardError> {
-        #[cfg(feature = "postgres")]
-        if let Some(watch) = self.watch_tables(since) {
-            let source = Source::Tables(Box::new(watch?));
-            return Ok(Watch {
-                board: self,
-                source,
-            });
-        }
+    pub(crate) fn follow(&self, since: Option<u64>) -> Result<Box<dyn Feed + '_>, BoardError> {
         // Creates the list if need be, and numbers what other tools did so far.
         let last = self.number_foreign_changes()?;
         let since = since.unwrap_or(last);
         if since > last {
-            let why = format!("the last change of this list is {last}; was its history deleted?");
-            return Err(BoardError::invalid(format!("--since {since}"), why));
+            return Err(BoardError::beyond(since, last));
         }
-        let reader = ChangeReader::new(self.history_paths(), since);
-        let files = Files {
+        Ok(Box::new(Followed {
+            files: self,
             hints: DirWatch::new(&self.dir),
-            reader,
+            reader: ChangeReader::new(self.history_paths(), since),
             look: Look::Everywhere,
-        };
-        Ok(Watch {
-            board: self,
-            source: Source::Files(Box::new(files)),
-        })
-    }
-
-    /// The number of the last change. Creates the list if need be. Whoever looks at the tasks
-    /// afterwards and watches from this number on misses nothing.
-    pub fn last_change(&self) -> Result<u64, BoardError> {
-        #[cfg(feature = "postgres")]
-        if let Some(last) = self.last_in_tables() {
-            return last;
-        }
-        self.number_foreign_changes()
+        }))
     }
 
     /// Looks at every file and gives numbers to what other tools did. Returns the last one.
-    fn number_foreign_changes(&self) -> Result<u64, BoardError> {
+    pub(crate) fn number_foreign_changes(&self) -> Result<u64, BoardError> {
         self.observe(|section| Ok(section.scan(&HashMap::new())?))?;
         self.observe(|section| Ok(section.live().seq()))
     }
 
     /// Whether the files of these tasks are as this process has last seen them; takes no lock.
     fn knows(&self, ids: &[TaskId]) -> Result<bool, BoardError> {
-        let dir = self.dir();
+        let dir = &self.dir;
         let known = self.peek(|live| Ok(ids.iter().all(|id| live.knows(dir, *id))))?;
         Ok(known || ids.is_empty())
     }
@@ -98,55 +64,34 @@ impl Board {
     }
 }
 
-impl Watch<'_> {
-    /// The changes since the last call; empty if there are none.
-    pub fn poll(&mut self) -> Result<Vec<Change>, BoardError> {
-        match &mut self.source {
-            Source::Files(files) => files.poll(self.board),
-            #[cfg(feature = "postgres")]
-            Source::Tables(watch) => watch.poll(self.board),
-        }
-    }
-
-    /// Waits until something may have changed, at most `limit`.
-    pub fn wait(&mut self, limit: Duration) {
-        match &mut self.source {
-            Source::Files(files) => files.look.add(files.hints.wait_where(limit)),
-            #[cfg(feature = "postgres")]
-            Source::Tables(watch) => watch.wait(limit),
-        }
-    }
-
-    /// The number of the last change returned.
-    pub fn last(&self) -> u64 {
-        match &self.source {
-            Source::Files(files) => files.reader.last(),
-            #[cfg(feature = "postgres")]
-            Source::Tables(watch) => watch.last(),
-        }
-    }
-}
-
-impl Files {
-    fn poll(&mut self, board: &Board) -> Result<Vec<Change>, BoardError> {
+impl Feed for Followed<'_> {
+    fn poll(&mut self) -> Result<Vec<Change>, BoardError> {
         let changes = self.reader.read()?;
         if !changes.is_empty() {
             return Ok(changes);
         }
-        // Nothing of ours. Perhaps something of others', which nobody has noticed yet.
+        // Nothing of ours. Perhaps something of other tools, which no process has noticed yet.
         match std::mem::take(&mut self.look) {
             Look::At(names) => {
                 let ids = tasks_among(&names);
-                if board.knows(&ids)? {
+                if self.files.knows(&ids)? {
                     return Ok(changes);
                 }
-                board.take_in(&ids)?;
+                self.files.take_in(&ids)?;
             }
             Look::Everywhere => {
-                board.number_foreign_changes()?;
+                self.files.number_foreign_changes()?;
             }
         }
         self.reader.read()
+    }
+
+    fn wait(&mut self, limit: Duration) {
+        self.look.add(self.hints.wait_where(limit));
+    }
+
+    fn last(&self) -> u64 {
+        self.reader.last()
     }
 }
 
@@ -165,6 +110,7 @@ mod tests {
     use store::name::Name;
 
     use super::*;
+    use crate::board::{Board, Watch};
     use crate::{BoardOptions, NewTask};
 
     /// Waits for the next changes as somebody who follows the list does.
@@ -203,7 +149,7 @@ mod tests {
         let ids: Vec<TaskId> = made.iter().map(|task| task.id).collect();
         let mut watch = board.watch(None).unwrap();
         assert!(watch.poll().unwrap().is_empty());
-        let file = |id| board.task_path(id);
+        let file = |id| board.files().task_path(id);
         write_changed(&file(ids[1]), &file(ids[1]), "two", "another");
         assert_eq!(next(&mut watch), [(ids[1], true)]);
         std::fs::remove_file(file(ids[0])).unwrap();

@@ -2,13 +2,13 @@
 
 use serde_json::{Map, Value};
 
-use crate::cycles::cycle_with;
 use crate::error::{BoardError, Refusal};
 use crate::facts::{self, LeaseTerm};
 use crate::id::TaskId;
-use crate::index::Index;
-use crate::ready::Dependencies;
-use crate::section::insert;
+use crate::id::insert;
+use crate::rules::cycles::cycle_with;
+use crate::rules::index::Index;
+use crate::rules::ready::Dependencies;
 use crate::task::{Status, Task, check_description, check_line};
 
 /// What is to change; everything left out stays.
@@ -119,8 +119,8 @@ impl Update {
 
 /// Refuses what has just been made to wait.
 pub(crate) fn check_open(task: &Task, by: Vec<TaskId>) -> Result<(), BoardError> {
-    match by.is_empty() {
-        true => Ok(()),
-        false => Err(BoardError::refused(task, Refusal::Blocked { by })),
+    if by.is_empty() {
+        return Ok(());
     }
+    Err(BoardError::refused(task, Refusal::Blocked { by }))
 }

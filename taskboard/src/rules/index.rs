@@ -10,10 +10,10 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
 use petgraph::graphmap::DiGraphMap;
 use store::atomic::Stamp;
 
-use crate::cycles;
 use crate::error::Refusal;
 use crate::id::TaskId;
-use crate::ready::{self, Dependencies, Rank};
+use crate::rules::cycles;
+use crate::rules::ready::{self, Dependencies, Rank};
 use crate::task::{Status, Task};
 
 /// The fields of a task that decisions depend on.

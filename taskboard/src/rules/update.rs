@@ -1,19 +1,16 @@
-//! Changing a task that exists.
+//! The rules for a change of a task that exists.
 
-use crate::board::{Board, Caller, Hooks};
-use crate::claim::{Busy, ClaimRequest, check_claim, start};
-use crate::complete::Completed;
-use crate::edit::{Update, check_open};
+use crate::caller::Caller;
 use crate::error::{BoardError, Refusal};
-use crate::id::TaskId;
-use crate::index::Index;
-use crate::needs::Needs;
-use crate::prepared::Edited;
+use crate::rules::claim::{Busy, ClaimRequest, check_claim, start};
+use crate::rules::edit::{Update, check_open};
+use crate::rules::index::Index;
+use crate::rules::needs::Edited;
 use crate::task::{Status, Task};
 
 impl Update {
     /// What the task is to be, if the rules allow it.
-    fn apply(
+    pub(crate) fn apply(
         &self,
         index: &Index,
         before: &Task,
@@ -58,54 +55,6 @@ impl Update {
         };
         self.edit(&mut task)?;
         Ok(Edited { op, task })
-    }
-}
-
-impl Board {
-    /// Changes task `id` in one step. The completion's answer is given where it completed.
-    pub fn update(
-        &self,
-        id: TaskId,
-        update: &Update,
-        caller: &Caller,
-        hooks: Option<&dyn Hooks>,
-    ) -> Result<Completed, BoardError> {
-        update.check()?;
-        if update.status == Some(Status::Completed) {
-            let completed = self.complete_with(id, caller, hooks, update)?;
-            self.complete_edges(id, update);
-            return Ok(completed);
-        }
-        let agent = update.owner.as_ref().and_then(Option::as_ref);
-        let agent = agent.unwrap_or(&caller.agent);
-        let needs = Needs {
-            edges: update.edges(id).collect(),
-            ..Needs::busy(update.one_at_a_time, agent)
-        };
-        let task = self.edit(id, &needs, |index, before, now| {
-            update.apply(index, before, caller, now)
-        })?;
-        self.complete_edges(id, update);
-        Ok(Completed {
-            task,
-            unblocked: Vec::new(),
-            nudge: None,
-        })
-    }
-
-    /// Writes the other sides of the new edges. They are made already, so whatever stops this
-    /// is no failure of the change.
-    fn complete_edges(&self, id: TaskId, update: &Update) {
-        #[cfg(feature = "postgres")]
-        if self.options.database.is_some() {
-            // There both sides are one change.
-            return;
-        }
-        for (blocker, dependent) in update.edges(id) {
-            if let Err(error) = self.block(blocker, dependent) {
-                tracing::warn!(%blocker, %dependent, %error, "the next change completes this edge");
-            }
-        }
     }
 }
 

@@ -2,10 +2,11 @@
 
 use database::Type;
 
-use crate::board::Board;
-use crate::doctor::{Finding, FindingKind};
+use crate::backend::Backend;
 use crate::error::BoardError;
+use crate::finding::{Finding, FindingKind};
 
+use super::Tables;
 use super::changes::raise_head;
 use super::rows::{Answered, ids};
 
@@ -17,32 +18,28 @@ const RIGHT: &str = "WITH moved AS (UPDATE @.tasks t SET open_blockers = (SELECT
     WHERE b.list = $1 AND b.id = ANY(t.blocked_by) AND b.status <> 2) \
     WHERE t.list = $1 AND t.id = ANY($2) RETURNING t.*)";
 
-impl Board {
-    /// Looks for trouble, and with `fix` counts again what is counted wrong. Nobody but ccb writes
-    /// here, so there is nothing to find unless somebody did, or ccb has a bug.
-    pub(crate) fn examine_tables(&self, fix: bool) -> Option<Result<Vec<Finding>, BoardError>> {
-        self.options.database.as_ref()?;
-        let examine = || {
-            if !self.exists() {
-                return Ok(Vec::new());
-            }
-            let snapshot = self.snapshot()?;
-            let half = snapshot.half_edges().into_iter().map(|(blocker, dependent)| Finding {
-                kind: FindingKind::HalfEdge,
-                message: format!(
-                    "only one of {blocker} and {dependent} says that {blocker} blocks {dependent}"
-                ),
-                fixed: None,
-            });
-            let mut findings: Vec<Finding> = half.collect();
-            findings.extend(self.miscounted(fix)?);
-            Ok(findings)
-        };
-        Some(examine())
+impl Tables {
+    /// Looks for trouble, and with `fix` counts again what is counted wrong. Only ccb writes here, so
+    /// there is nothing to find unless another program did, or ccb has a bug.
+    pub(super) fn examine(&self, fix: bool) -> Result<Vec<Finding>, BoardError> {
+        if !self.exists() {
+            return Ok(Vec::new());
+        }
+        let half = self.snapshot()?.half_edges().into_iter();
+        let half = half.map(|(blocker, dependent)| Finding {
+            kind: FindingKind::HalfEdge,
+            message: format!(
+                "only one of {blocker} and {dependent} says that {blocker} blocks {dependent}"
+            ),
+            fixed: None,
+        });
+        let mut findings: Vec<Finding> = half.collect();
+        findings.extend(self.miscounted(fix)?);
+        Ok(findings)
     }
 
     fn miscounted(&self, fix: bool) -> Result<Vec<Finding>, BoardError> {
-        let found = self.in_tables(|visit| {
+        let found = self.change(|visit| {
             let session = visit.session;
             let row = session.query_one(WRONG, &[(&visit.list, Type::INT4)])?;
             let wrong: Vec<i64> = session.column(&row, "ids")?;
@@ -56,13 +53,12 @@ impl Board {
                 ids: ids(session, wrong)?,
                 ..Answered::default()
             })
-        });
-        let ids = found.map_or_else(|| Ok(Vec::new()), |answer| answer.map(|it| it.ids))?;
+        })?;
         let finding = |id| Finding {
             kind: FindingKind::Miscounted,
             message: format!("what task {id} waits for is counted wrong"),
             fixed: fix.then(|| "counted again".to_owned()),
         };
-        Ok(ids.into_iter().map(finding).collect())
+        Ok(found.ids.into_iter().map(finding).collect())
     }
 }

@@ -2,32 +2,34 @@
 
 use std::collections::BTreeMap;
 
-use crate::board::Board;
-use crate::changes::Change;
+use crate::backend::{Backend, Poll};
 use crate::error::BoardError;
 use crate::format;
+use crate::history::Change;
 use crate::id::TaskId;
 use crate::snapshot::{Entry, Snapshot};
+
+use super::Tables;
 
 /// The database is asked no more often than this, in ms.
 const EVERY: i64 = 200;
 
 /// What was seen of a list, kept up to date from its history.
 #[derive(Debug)]
-pub(crate) struct TableGlance {
-    board: Board,
+pub(super) struct Seen {
+    tables: Tables,
     known: BTreeMap<TaskId, Entry>,
     /// The last change that is taken in; none before the first look.
     last: Option<u64>,
     asked: Option<i64>,
-    /// Changes that were taken in, for whoever asks what was done.
+    /// Changes that were taken in, for the caller that asks what was done.
     history: Vec<Change>,
 }
 
-impl TableGlance {
-    pub(crate) fn new(board: Board) -> Self {
+impl Seen {
+    pub(super) fn new(tables: Tables) -> Self {
         Self {
-            board,
+            tables,
             known: BTreeMap::new(),
             last: None,
             asked: None,
@@ -35,41 +37,18 @@ impl TableGlance {
         }
     }
 
-    /// The list as it is now, if it is another than at the last look.
-    pub(crate) fn look(&mut self, now_ms: i64) -> Result<Option<Snapshot>, BoardError> {
-        let due = |at: i64| now_ms - at >= EVERY || now_ms < at;
-        if !self.asked.is_none_or(due) {
-            return Ok(None);
-        }
-        self.asked = Some(now_ms);
-        if self.board.exists_in_tables() == Some(false) {
-            return Ok(None);
-        }
-        let changed = match self.last {
-            None => self.begin()?,
-            Some(last) => self.follow(last)?,
-        };
-        Ok(changed
-            .then(|| Snapshot::made_of(self.known.values().cloned().collect(), BTreeMap::new())))
-    }
-
-    /// What was taken in since the last call.
-    pub(crate) fn history(&mut self) -> Vec<Change> {
-        std::mem::take(&mut self.history)
-    }
-
     fn begin(&mut self) -> Result<bool, BoardError> {
         // The number first: what happens in between is then seen twice, and not missed.
-        let last = self.board.last_change()?;
-        let snapshot = self.board.snapshot()?;
+        let last = self.tables.last_change()?;
+        let snapshot = self.tables.snapshot()?;
         for task in snapshot.tasks() {
             self.known.insert(task.id, Entry::of(task.clone()));
         }
         self.last = Some(last);
         // As far as it goes back.
-        let mut since = self.board.first_in_tables()?.saturating_sub(1);
+        let mut since = self.tables.first()?.saturating_sub(1);
         while since < last {
-            let changes = self.board.changes_since(since)?;
+            let changes = self.tables.changes_since(since)?;
             let Some(newest) = changes.last().map(|change| change.seq) else {
                 break;
             };
@@ -83,7 +62,7 @@ impl TableGlance {
     fn follow(&mut self, mut last: u64) -> Result<bool, BoardError> {
         let mut changed = false;
         loop {
-            let changes = self.board.changes_since(last)?;
+            let changes = self.tables.changes_since(last)?;
             let Some(newest) = changes.last().map(|change| change.seq) else {
                 break;
             };
@@ -102,5 +81,28 @@ impl TableGlance {
         }
         self.last = Some(last);
         Ok(changed)
+    }
+}
+
+impl Poll for Seen {
+    fn look(&mut self, now_ms: i64) -> Result<Option<Snapshot>, BoardError> {
+        let due = |at: i64| now_ms - at >= EVERY || now_ms < at;
+        if !self.asked.is_none_or(due) {
+            return Ok(None);
+        }
+        self.asked = Some(now_ms);
+        if !self.tables.exists() {
+            return Ok(None);
+        }
+        let changed = match self.last {
+            None => self.begin()?,
+            Some(last) => self.follow(last)?,
+        };
+        Ok(changed
+            .then(|| Snapshot::made_of(self.known.values().cloned().collect(), BTreeMap::new())))
+    }
+
+    fn history(&mut self) -> Result<Vec<Change>, BoardError> {
+        Ok(std::mem::take(&mut self.history))
     }
 }

@@ -6,7 +6,7 @@ use database::Type;
 
 use crate::error::BoardError;
 use crate::id::TaskId;
-use crate::section::insert;
+use crate::id::insert;
 use crate::task::{Status, Task};
 
 use super::rows::{Stored, numbers};
@@ -65,9 +65,12 @@ impl Visit<'_> {
     /// Brings the other side of an edge up to date after one side was written.
     fn link(&mut self, blocker: TaskId, dependent: TaskId, added: bool, other: Side, open: bool) {
         let op = if added { "block" } else { "unblock" };
-        let change = |list: &mut Vec<TaskId>, id: TaskId| match added {
-            true => insert(list, id),
-            false => list.retain(|it| *it != id),
+        let change = |list: &mut Vec<TaskId>, id: TaskId| {
+            if added {
+                insert(list, id);
+            } else {
+                list.retain(|it| *it != id);
+            }
         };
         match other {
             Side::Blocker => {

@@ -22,22 +22,24 @@ mod edits;
 mod glance;
 mod history;
 mod links;
+mod list;
 mod metrics;
 mod next;
+mod port;
 mod ranks;
-mod reading;
 mod retention;
 mod rows;
 mod visit;
+
+use std::error::Error;
 
 use database::{COMMON, Carries, Component, Database, DatabaseError};
 
 use crate::error::BoardError;
 
-pub(crate) use glance::TableGlance;
-pub(crate) use history::TableWatch;
+pub(crate) use list::Tables;
+pub use list::list_alike;
 pub use metrics::{ListMetrics, metrics};
-pub use reading::list_alike;
 pub use retention::{KEPT, Pruned, prune};
 
 /// The board's part of the schema.
@@ -52,22 +54,23 @@ pub(crate) fn channel(schema: &str) -> String {
 }
 
 /// Refuses a database that is not prepared for this program.
-pub(crate) fn require(database: &Database) -> Result<(), BoardError> {
+fn require(database: &Database) -> Result<(), DatabaseError> {
     database.require(&COMMON)?;
-    Ok(database.require(&MIGRATIONS)?)
+    database.require(&MIGRATIONS)
 }
 
 impl From<DatabaseError> for BoardError {
     fn from(error: DatabaseError) -> Self {
-        Self::Database(error)
+        Self::Backend(Box::new(error))
     }
 }
 
 impl Carries for BoardError {
     fn database(&self) -> Option<&DatabaseError> {
-        match self {
-            Self::Database(error) => Some(error),
-            _ => None,
-        }
+        let Self::Backend(error) = self else {
+            return None;
+        };
+        let error: &(dyn Error + 'static) = &**error;
+        error.downcast_ref()
     }
 }

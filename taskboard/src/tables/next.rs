@@ -1,17 +1,14 @@
 //! "Give me something to do", in one statement.
 
-use std::sync::atomic::Ordering;
-
 use database::{Operation, Row, Session, Type};
 
-use crate::board::Board;
-use crate::claim::{ClaimRequest, Claimed};
 use crate::error::BoardError;
 use crate::facts::LeaseTerm;
-use crate::next::{Next, Nothing};
+use crate::rules::claim::ClaimRequest;
+use crate::rules::next::{Next, Nothing};
 
-use super::require;
-use super::rows::{Answered, COLUMNS, ids, task};
+use super::rows::{COLUMNS, ids, task};
+use super::{Tables, require};
 
 /// What the statement answered.
 enum Said {
@@ -22,77 +19,21 @@ enum Said {
     NoList,
 }
 
-impl Board {
-    /// Claims the best task the agent can have; `None` if this board is not in a database.
-    pub(crate) fn next_in_tables(
-        &self,
-        request: &ClaimRequest,
-    ) -> Option<Result<Next, BoardError>> {
-        self.options.database.as_ref()?;
-        let claim = || {
-            loop {
-                match self.ask_tables(request)? {
-                    Said::Next(next) => return Ok(next),
-                    Said::Expired => self.return_expired()?,
-                    Said::NoList => self.list_number.store(0, Ordering::Relaxed),
-                }
+impl Tables {
+    /// Claims the best task the agent can have.
+    pub(super) fn next_for(&self, request: &ClaimRequest) -> Result<Next, BoardError> {
+        loop {
+            match self.ask(request)? {
+                Said::Next(next) => return Ok(next),
+                Said::Expired => self.return_expired()?,
+                Said::NoList => self.forget_number(),
             }
-        };
-        Some(claim())
-    }
-
-    /// Returns the tasks whose lease ran out; every change does that first.
-    pub(crate) fn return_expired(&self) -> Result<(), BoardError> {
-        self.in_tables(|_| Ok(Answered::default()))
-            .map_or(Ok(()), |done| done.map(drop))
-    }
-
-    /// The same, if there are any; whether there were.
-    pub(crate) fn return_overdue_in_tables(&self) -> Option<Result<bool, BoardError>> {
-        let overdue = self.read_tables(|session, list| {
-            let row = session.query_one(
-                "SELECT coalesce((SELECT t.lease_until FROM @.tasks t \
-                 WHERE t.list = (SELECT l.id FROM @.lists l WHERE l.name = $1) \
-                 AND t.lease_until IS NOT NULL ORDER BY t.lease_until LIMIT 1) \
-                 <= @.clock_ms(), false) AS overdue",
-                &[(&list, Type::TEXT)],
-            )?;
-            Ok(session.column(&row, "overdue")?)
-        })?;
-        Some(overdue.and_then(|overdue| {
-            if overdue {
-                self.return_expired()?;
-            }
-            Ok(overdue)
-        }))
-    }
-
-    /// The number of this list in the database, which it keeps; `None` if it is not there.
-    fn number_of_list(&self) -> Result<Option<i32>, BoardError> {
-        let known = self.list_number.load(Ordering::Relaxed);
-        if known != 0 {
-            return Ok(Some(known));
         }
-        let found = self.read_tables(|session, list| {
-            let sql = "SELECT id FROM @.lists WHERE name = $1";
-            let row = session.query_opt(sql, &[(&list, Type::TEXT)])?;
-            let number = row
-                .map(|row| session.column::<i32>(&row, "id"))
-                .transpose()?;
-            Ok(number)
-        });
-        let found = found.unwrap_or(Ok(None))?;
-        self.list_number
-            .store(found.unwrap_or(0), Ordering::Relaxed);
-        Ok(found)
     }
 
-    fn ask_tables(&self, request: &ClaimRequest) -> Result<Said, BoardError> {
-        let Some(database) = &self.options.database else {
-            return Ok(Said::Next(Next::Nothing(Nothing::AllDone)));
-        };
-        require(database)?;
-        let Some(list) = self.number_of_list()? else {
+    fn ask(&self, request: &ClaimRequest) -> Result<Said, BoardError> {
+        require(&self.database)?;
+        let Some(list) = self.number()? else {
             return Ok(Said::Next(Next::Nothing(Nothing::AllDone)));
         };
         let (run, term) = match &request.lease {
@@ -103,10 +44,10 @@ impl Board {
                 (Some(run.as_str()), Some(*milliseconds))
             }
         };
-        let (name, leased) = (self.name.as_str(), request.lease.is_some());
+        let (name, leased) = (&self.name, request.lease.is_some());
         // As a number, which is enough to tell requests of one agent apart.
         let operation = Operation::new().id().as_u64_pair().1.cast_signed();
-        let patience = format!("{}ms", self.options.lock_timeout.as_millis().max(1));
+        let patience = format!("{}ms", self.lock_timeout.as_millis().max(1));
         let ask = |session: &Session<'_>| {
             let row = session.query_one(
                 "SELECT * FROM @.claim_next($1, $2, $3, $4, $5, $6, $7, $8, $9)",
@@ -146,7 +87,7 @@ impl Board {
             )?;
             row.map(|row| claimed(session, &row)).transpose()
         };
-        database.change_at_once(ask, recall)
+        self.database.change_at_once(ask, recall)
     }
 }
 
@@ -165,7 +106,5 @@ fn said(session: &Session<'_>, row: &Row) -> Result<Said, BoardError> {
 }
 
 fn claimed(session: &Session<'_>, row: &Row) -> Result<Said, BoardError> {
-    let task = task(session, row)?;
-    let token = task.lease().map(|lease| lease.token);
-    Ok(Said::Next(Next::Claimed(Box::new(Claimed { task, token }))))
+    Ok(Said::Next(Next::claimed(task(session, row)?)))
 }

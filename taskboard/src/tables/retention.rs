@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use database::{Database, DatabaseError, Type};
 
-use crate::board::Board;
-
 /// How old a line of the history is at least before somebody who watches removes it by the way.
 pub const KEPT: Duration = Duration::from_secs(30 * 86_400);
 /// Who makes a change asks for its operation within minutes.
@@ -56,10 +54,7 @@ pub fn prune(database: &Database, age: Duration, dry_run: bool) -> Result<Pruned
 }
 
 /// What a process that watches a list does for everybody now and then.
-pub(super) fn prune_a_little(board: &Board) {
-    let Some(database) = &board.options.database else {
-        return;
-    };
+pub(super) fn prune_a_little(database: &Database) {
     match some(database, millis(KEPT), millis(OPERATIONS_KEPT)) {
         Ok(pruned) => tracing::debug!(?pruned, "forgot what is old"),
         Err(error) => tracing::warn!(%error, "what is old could not be forgotten"),

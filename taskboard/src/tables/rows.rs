@@ -7,7 +7,7 @@ use store::atomic::Stamp;
 use crate::facts::Lease;
 use crate::format;
 use crate::id::TaskId;
-use crate::index::Slim;
+use crate::rules::index::Slim;
 use crate::snapshot::Entry;
 use crate::task::{Status, Task};
 

@@ -7,14 +7,13 @@ use database::{Operation, Session, Type};
 use store::StoreError;
 use store::atomic::Stamp;
 
-use crate::board::Board;
 use crate::error::BoardError;
 use crate::id::TaskId;
-use crate::index::{Index, Slim};
+use crate::rules::index::{Index, Slim};
 use crate::task::{Status, Task};
 
 use super::rows::{Answered, COLUMNS, Columns, Stored, id, ids, numbers, stored};
-use super::{channel, ranks, require};
+use super::{Tables, channel, ranks, require};
 
 /// A change under way.
 pub(crate) struct Visit<'s> {
@@ -35,45 +34,47 @@ pub(crate) struct Visit<'s> {
     wrote: bool,
 }
 
-impl Board {
-    /// Carries out a change; `None` if this board is not in a database.
+impl Tables {
+    /// Carries out a change.
     ///
     /// Tasks whose lease ran out are returned first, in a transaction of its own: that stays done
     /// if the change is refused.
-    pub(crate) fn in_tables(
+    pub(super) fn change(
         &self,
         mut body: impl FnMut(&mut Visit<'_>) -> Result<Answered, BoardError>,
-    ) -> Option<Result<Answered, BoardError>> {
-        let database = self.options.database.as_ref()?;
-        let mut change = || {
-            require(database)?;
-            loop {
-                let expired = Cell::new(false);
-                let done = database.change(Operation::new(), |session| {
-                    let (mut visit, late) = Visit::enter(session, self)?;
-                    expired.set(late);
-                    let answer = match late {
-                        true => visit.expire()?,
-                        false => body(&mut visit)?,
-                    };
-                    visit.leave()?;
-                    Ok::<_, BoardError>(answer)
-                })?;
-                if !expired.get() {
-                    return Ok(done);
-                }
+    ) -> Result<Answered, BoardError> {
+        require(&self.database)?;
+        loop {
+            let expired = Cell::new(false);
+            let done = self.database.change(Operation::new(), |session| {
+                let (mut visit, late) = Visit::enter(session, &self.name)?;
+                expired.set(late);
+                let answer = if late {
+                    visit.expire()?
+                } else {
+                    body(&mut visit)?
+                };
+                visit.leave()?;
+                Ok::<_, BoardError>(answer)
+            })?;
+            if !expired.get() {
+                return Ok(done);
             }
-        };
-        Some(change())
+        }
     }
 
     /// The same for a change of one task that exists.
-    pub(crate) fn one_in_tables(
+    pub(super) fn change_one(
         &self,
         mut body: impl FnMut(&mut Visit<'_>) -> Result<Task, BoardError>,
-    ) -> Option<Result<Task, BoardError>> {
-        let done = self.in_tables(|visit| body(visit).map(Answered::one))?;
-        Some(done.and_then(|answer| only(answer.tasks)))
+    ) -> Result<Task, BoardError> {
+        let done = self.change(|visit| body(visit).map(Answered::one))?;
+        only(done.tasks)
+    }
+
+    /// Returns the tasks whose lease ran out; every change does that first.
+    pub(super) fn return_expired(&self) -> Result<(), BoardError> {
+        self.change(|_| Ok(Answered::default())).map(drop)
     }
 }
 
@@ -85,8 +86,7 @@ pub(crate) fn only(tasks: Vec<Task>) -> Result<Task, BoardError> {
 
 impl<'s> Visit<'s> {
     /// Begins a change; the second value says that leases ran out.
-    fn enter(session: &'s Session<'s>, board: &Board) -> Result<(Self, bool), BoardError> {
-        let name = board.name.as_str();
+    fn enter(session: &'s Session<'s>, name: &str) -> Result<(Self, bool), BoardError> {
         let row = session.query_one("SELECT * FROM @.enter($1)", &[(&name, Type::TEXT)])?;
         let existing: String = session.column(&row, "exact")?;
         if existing != name {

@@ -85,6 +85,16 @@ mod tests {
         }
     }
 
+    proptest! {
+        #![proptest_config(cases(256))]
+        #[test]
+        fn the_board_does_the_same_in_memory(mut sequence in sequence()) {
+            // No other tool writes there.
+            sequence.retain(|op| !matches!(op, Op::Foreign { .. }));
+            compare_at(sequence, &Site::in_memory(START_MS));
+        }
+    }
+
     #[cfg(feature = "server-tests")]
     #[test]
     fn the_board_does_the_same_in_a_database() {

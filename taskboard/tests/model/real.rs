@@ -25,6 +25,7 @@ use crate::view::{View, numbers, view_of, view_of_model};
 pub(crate) struct Site {
     board: Board,
     clock: Arc<ManualClock>,
+    in_files: bool,
     /// Where the board is in a database, whose clock it goes by.
     #[cfg(feature = "server-tests")]
     database: Option<database::Database>,
@@ -145,9 +146,27 @@ impl Site {
         Self {
             board,
             clock,
+            in_files: true,
             #[cfg(feature = "server-tests")]
             database: None,
             _dir: dir,
+        }
+    }
+
+    /// A list in memory, which has no directory.
+    pub(crate) fn in_memory(now_ms: i64) -> Self {
+        let clock = Arc::new(ManualClock::at(now_ms));
+        let options = BoardOptions {
+            clock: Arc::clone(&clock) as Arc<dyn Clock>,
+            ..BoardOptions::default()
+        };
+        Self {
+            board: Board::in_memory(Name::new("list", "board").unwrap(), &options),
+            clock,
+            in_files: false,
+            #[cfg(feature = "server-tests")]
+            database: None,
+            _dir: tempfile::tempdir().unwrap(),
         }
     }
 
@@ -163,6 +182,7 @@ impl Site {
         let site = Self {
             board: Board::new(&home, Name::new("list", list).unwrap(), options),
             clock: Arc::new(ManualClock::at(now_ms)),
+            in_files: false,
             database: Some(database.clone()),
             _dir: dir,
         };
@@ -412,8 +432,7 @@ impl<'s> Real<'s> {
 
     pub(crate) fn check_at_the_end(&self) {
         assert_eq!(self.board.doctor(false).unwrap(), []);
-        #[cfg(feature = "server-tests")]
-        if self.site.database.is_some() {
+        if !self.site.in_files {
             return;
         }
         let left: Vec<_> = std::fs::read_dir(self.board.dir().join(".ccb/tmp"))
