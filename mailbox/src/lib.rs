@@ -49,7 +49,9 @@
 //! No processes, no roster, no printing, no environment: senders and recipients are names
 //! that the caller vouches for.
 
+#[path = "files/activity.rs"]
 mod activity;
+#[path = "files/broadcast.rs"]
 mod broadcast;
 mod consumer;
 mod cursor;
@@ -57,24 +59,32 @@ mod cursor;
 mod database;
 mod error;
 mod fault;
+#[path = "files/reader.rs"]
 mod file_source;
+#[path = "files/team.rs"]
 mod files;
 #[doc(hidden)]
 pub mod fuzz;
+#[path = "files/inbox.rs"]
 mod inbox;
 mod line;
 mod mailbox;
 mod message;
 mod notification;
 mod options;
+#[path = "files/look.rs"]
 mod peek;
+#[path = "inbox.rs"]
 mod place;
 mod protocol;
 mod ranges;
 mod render;
 mod request;
+#[path = "files/requests.rs"]
 mod requests;
+#[path = "files/rotate.rs"]
 mod rotate;
+#[path = "backend.rs"]
 mod source;
 mod xml;
 

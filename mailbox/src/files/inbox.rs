@@ -5,7 +5,9 @@
 //! Then comes the operation itself, for a message one append. Syncing and waking come after
 //! the lock is released.
 
+#[path = "live.rs"]
 mod live;
+#[path = "marks.rs"]
 mod marks;
 
 use std::io;
