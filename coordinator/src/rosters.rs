@@ -23,8 +23,7 @@ mod in_database {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use database::{Database, DatabaseError};
-    use mailbox::MailError;
+    use database::Database;
     use store::home::Home;
     use store::machine::Machine;
     use store::name::Name;
@@ -66,33 +65,15 @@ mod in_database {
 
     impl Beside for OnDatabase {
         fn inboxes_being_read(&self, team: &Name) -> Result<Vec<String>, TeamError> {
-            mailbox::inboxes_being_read(&self.0, team).map_err(|error| self.of_mail(error))
+            Ok(mailbox::inboxes_being_read(&self.0, team)?)
         }
 
         fn delete_mail(&self, team: &Name) -> Result<(), TeamError> {
-            mailbox::delete_all(&self.0, team).map_err(|error| self.of_mail(error))
+            Ok(mailbox::delete_all(&self.0, team)?)
         }
 
         fn list_alike(&self, team: &Name) -> Result<Option<String>, TeamError> {
             Ok(taskboard::list_alike(&self.0, team)?)
-        }
-    }
-
-    impl OnDatabase {
-        fn of_mail(&self, error: MailError) -> TeamError {
-            match error {
-                MailError::Database(error) => error.into(),
-                other => self.unexpected(&other),
-            }
-        }
-
-        /// What these questions cannot come to.
-        fn unexpected(&self, what: &dyn std::error::Error) -> TeamError {
-            DatabaseError::Unexpected {
-                at: self.0.shown().to_owned(),
-                what: what.to_string(),
-            }
-            .into()
         }
     }
 }

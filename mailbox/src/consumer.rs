@@ -6,10 +6,8 @@
 //! over again.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
-use store::atomic;
 use store::fifo::Bell;
 use store::name::Name;
 
@@ -60,17 +58,6 @@ pub struct Acked {
     pub new: Vec<u64>,
     /// Those of them that nobody had been given.
     pub unread: Vec<u64>,
-}
-
-/// Removes the temporary files in `dir`, all of which dead processes left.
-pub(crate) fn sweep(dir: &Path) -> Result<()> {
-    let Ok(entries) = std::fs::read_dir(dir) else {
-        return Ok(());
-    };
-    for entry in entries.flatten() {
-        atomic::remove(&entry.path())?;
-    }
-    Ok(())
 }
 
 impl Consumer {

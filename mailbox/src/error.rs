@@ -10,10 +10,9 @@ pub enum MailError {
     /// A file, lock, name or setting.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The database the mail is kept in.
-    #[cfg(feature = "postgres")]
-    #[error(transparent)]
-    Database(#[from] database::DatabaseError),
+    /// The backend that the mail is kept in; which errors there are is its own business.
+    #[error("{0}")]
+    Backend(Box<dyn Explain + Send + Sync>),
     /// Input that breaks a rule.
     #[error("{what}: {why}")]
     Invalid { what: String, why: String },
@@ -95,8 +94,7 @@ impl Explain for MailError {
         use Category::{Failed, Invalid, NotFound, Refused};
         match self {
             Self::Store(error) => error.facts(),
-            #[cfg(feature = "postgres")]
-            Self::Database(error) => error.facts(),
+            Self::Backend(error) => error.facts(),
             Self::Invalid { .. } => Facts::new(Invalid, "invalid"),
             Self::TooLong { .. } => Facts::new(Invalid, "too_long")
                 .hint("write it to a file and send the file's path instead"),

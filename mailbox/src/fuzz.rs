@@ -4,7 +4,7 @@ use store::fuzz::{Target, assert_steers_no_terminal};
 
 use crate::activity::Activity;
 use crate::cursor::Cursor;
-use crate::inbox::Mark;
+use crate::files::marks::Mark;
 use crate::line::{self, MAX_SEQ, Parsed, Scan, Scanned};
 use crate::message::{Body, Message};
 use crate::protocol::Protocol;
@@ -61,9 +61,10 @@ fn copy(parsed: &Parsed) {
 /// A model reads whose words something is, and nobody's words end the element they are in.
 fn show(message: &Message) {
     let told = matches!(&message.body, Body::Protocol(Protocol::TaskNotification(_)));
-    let (open, close) = match told {
-        true => ("<task-notification>", "</task-notification>"),
-        false => (OPEN, CLOSE.trim_start()),
+    let (open, close) = if told {
+        ("<task-notification>", "</task-notification>")
+    } else {
+        (OPEN, CLOSE.trim_start())
     };
     let mut shown = render_parts(message, Some("blue"), 200);
     assert!(told || shown.iter().all(|part| part.starts_with(open)));

@@ -1,10 +1,11 @@
 //! Messages between agents: nothing late, nothing lost, nothing twice.
 //!
-//! Every agent has an inbox, an append-only log that any process may append to and one
-//! process at a time reads. The log is the truth; everything else says how far somebody has
-//! got with it.
+//! # What this room knows
 //!
-//! # States of a message
+//! Messages and their states, broadcasts, questions with one answer, how far an inbox was read, and
+//! which agent is busy. Mail is kept by one of three backends behind one port (`backend`): files,
+//! the tables of PostgreSQL ([`Mailbox::new`], `Mailbox::on`), or memory. `tests/contract` holds all
+//! of them to the same promises.
 //!
 //! ```text
 //! queued ──take──▶ handed over ──delivered──▶ delivered ──ack──▶ acknowledged ──▶ archive
@@ -12,46 +13,34 @@
 //!    └──the reader dies─┴────────────────────────┘  handed over again, `redelivered`
 //! ```
 //!
-//! * Numbers (`seq`) count up by one per inbox, under its lock.
+//! * Numbers (`seq`) count up by one per inbox.
 //! * Handed over at least once, acknowledged exactly once.
 //! * A message whose id the sender gave is there once, however often it is sent, also after
 //!   it was acknowledged and archived.
-//! * What is over the limit is refused; nothing that waits is dropped.
+//! * A message that is over the limit is refused; nothing that waits is dropped.
 //!
-//! # Where it is kept
+//! # What it must not know (and where to go instead)
 //!
-//! In files, or with the feature `postgres` in a database (`Mailbox::on`; see `database`). What
-//! a message, a request or a cursor means is the same in both and exists once; `files`, `inbox`
-//! and `database` are the places. `tests/contract` is what both have to keep.
+//! No processes, no roster (`swarm`), no tasks (`taskboard`), no printing, no environment: senders and
+//! recipients are names that the caller vouches for.
 //!
-//! # Files
+//! # The way through
 //!
-//! ```text
-//! <team>/inboxes/<agent>/   the name in lower case
-//!     log.jsonl         the messages          archive-N.jsonl   acknowledged ones, from N on
-//!     cursor.json       how far it was read   lock              held while something changes
-//!     wake              FIFO of the reader    consumer.lock     held by the reader
-//!     marks.jsonl       broadcasts copied, ids used; see `marks`
-//!     rejected.jsonl    damaged lines         activity.json     busy or idle
-//!     tmp/              files on their way
-//! <team>/broadcast.jsonl    what was sent to everyone; see `broadcast`
-//! <team>/.ccb/tmp/          files on their way
-//! <team>/requests/<id>.json questions that wait for an answer; see `requests`
-//! ```
+//! 1. [`Mailbox`] checks what is sent and takes out secrets; the constructor chose the backend.
+//! 2. The backend gives the message its number: under the inbox's lock (`files::inbox`), in a
+//!    transaction (`database`), or under a mutex (`memory`). Then it rings for the reader.
+//! 3. A [`Consumer`] fetches through its `Source`, hands over by priority, and writes its cursor
+//!    before a message counts as handed over or acknowledged.
+//! 4. Onlookers take no lock: [`Inbox::list`], [`Inbox::follow`], [`Mailbox::waiting_requests`].
 //!
-//! # Lock order
+//! # Crash points
 //!
-//! `broadcast.lock` or `consumer.lock`, then an inbox's `lock`. Nothing holds the locks of
-//! two inboxes, or `requests/lock` together with another.
-//!
-//! # What is not here
-//!
-//! No processes, no roster, no printing, no environment: senders and recipients are names
-//! that the caller vouches for.
+//! [`FAULT_POINTS`] names the points at which a process on files may die: while an inbox is made,
+//! after a broadcast is committed or copied, between a request and the message that tells of it, and
+//! around archives. The next process that opens the inbox, or looks at the requests, finishes the work.
 
-#[path = "files/activity.rs"]
 mod activity;
-#[path = "files/broadcast.rs"]
+mod backend;
 mod broadcast;
 mod consumer;
 mod cursor;
@@ -59,32 +48,22 @@ mod cursor;
 mod database;
 mod error;
 mod fault;
-#[path = "files/reader.rs"]
-mod file_source;
-#[path = "files/team.rs"]
 mod files;
 #[doc(hidden)]
 pub mod fuzz;
-#[path = "files/inbox.rs"]
 mod inbox;
 mod line;
+mod listing;
 mod mailbox;
+mod memory;
 mod message;
 mod notification;
 mod options;
-#[path = "files/look.rs"]
-mod peek;
-#[path = "inbox.rs"]
-mod place;
 mod protocol;
 mod ranges;
 mod render;
 mod request;
-#[path = "files/requests.rs"]
 mod requests;
-#[path = "files/rotate.rs"]
-mod rotate;
-#[path = "backend.rs"]
 mod source;
 mod xml;
 
@@ -94,14 +73,14 @@ pub use broadcast::Broadcast;
 pub use consumer::{Acked, Batch, Consumer};
 pub use error::{MailError, Result};
 pub use fault::FAULT_POINTS;
-pub use inbox::Posted;
+pub use inbox::{Follow, Inbox};
 pub use line::read_line;
+pub use listing::{Listing, MessageState};
 pub use mailbox::Mailbox;
-pub use message::{Body, Draft, MAX_BODY, MAX_SUMMARY, MAX_TEXT, Message, Priority};
+pub use memory::Memory;
+pub use message::{Body, Draft, MAX_BODY, MAX_SUMMARY, MAX_TEXT, Message, Posted, Priority};
 pub use notification::{RunStatus, TaskNotification, Usage, WorktreeLeft, notification_id};
 pub use options::{Limits, MailOptions};
-pub use peek::{Listing, MessageState};
-pub use place::{Follow, Inbox};
 pub use protocol::{
     AllowedPrompt, Answered, Asked, IdleNotification, IdleReason, KINDS, Mode, Permission, Plan,
     Protocol, Question, Shutdown, TaskAssignment, TeammateTerminated,

@@ -7,17 +7,16 @@ use std::time::Duration;
 use store::home::Home;
 use store::name::Name;
 
+use crate::backend::Backend;
 use crate::broadcast::{self, Broadcast};
 use crate::consumer::Consumer;
-#[cfg(feature = "postgres")]
-use crate::database::DatabaseMail;
 use crate::error::{MailError, Result};
 use crate::files::FileMail;
-use crate::inbox::Posted;
-use crate::message::{Body, Draft};
+use crate::inbox::Inbox;
+use crate::memory::{Memory, MemoryMail};
+use crate::message::{Body, Draft, Posted};
 use crate::notification::{TaskNotification, derived_id, notification_id};
 use crate::options::MailOptions;
-use crate::place::Inbox;
 use crate::protocol::{IdleNotification, Protocol, Question, TeammateTerminated};
 use crate::request::{Reply, Request};
 use crate::requests::{self, Requests};
@@ -41,53 +40,29 @@ use crate::requests::{self, Requests};
 /// ```
 #[derive(Debug)]
 pub struct Mailbox {
-    kept: Kept,
-}
-
-/// Where a team's mail is kept.
-#[derive(Debug)]
-enum Kept {
-    Files(FileMail),
-    #[cfg(feature = "postgres")]
-    Database(DatabaseMail),
-}
-
-/// Calls the same function wherever the mail is kept.
-macro_rules! on {
-    ($mailbox:expr, $mail:ident => $call:expr) => {
-        match &$mailbox.kept {
-            Kept::Files($mail) => $call,
-            #[cfg(feature = "postgres")]
-            Kept::Database($mail) => $call,
-        }
-    };
+    backend: Box<dyn Backend>,
 }
 
 impl Mailbox {
     /// The mail of `team` in `home`; directories are made when something is sent.
     pub fn new(home: &Home, team: &Name, options: MailOptions) -> Self {
-        Self {
-            kept: Kept::Files(FileMail::new(home, team, options)),
-        }
+        Self::kept(Box::new(FileMail::new(home, team, options)))
     }
 
-    /// The mail of `team` in a database, whose clock is the one that counts. Of its directory in
-    /// `home` nothing is read or written.
-    #[cfg(feature = "postgres")]
-    pub fn on(
-        database: &database::Database,
-        home: &Home,
-        team: &Name,
-        options: MailOptions,
-    ) -> Self {
-        Self {
-            kept: Kept::Database(DatabaseMail::new(database, home, team, options)),
-        }
+    /// Mail that is kept in `memory` and gone with it: for tests of what uses mailboxes. Every promise
+    /// is the same; other processes see nothing of it.
+    pub fn in_memory(memory: &Memory, options: MailOptions) -> Self {
+        Self::kept(Box::new(MemoryMail::new(memory, options)))
+    }
+
+    /// The backend is chosen by the constructor; nothing after it asks which one it is.
+    pub(crate) fn kept(backend: Box<dyn Backend>) -> Self {
+        Self { backend }
     }
 
     /// The inbox of `agent`. Names that differ only in case are one inbox.
     pub fn inbox(&self, agent: &Name) -> Result<Arc<Inbox>> {
-        on!(self, mail => Ok(Arc::new(Inbox::from(mail.inbox(agent)?))))
+        Ok(Arc::new(Inbox(self.backend.inbox(agent)?)))
     }
 
     /// Becomes the reader of `agent`'s inbox, after making sure that every request and answer
@@ -110,14 +85,14 @@ impl Mailbox {
                 "requests are asked and answered, not sent",
             ));
         }
-        on!(self, mail => mail.post(draft))
+        self.backend.post(draft)
     }
 
     /// Sends a text to all `recipients` but the sender, or to none. The draft's own recipient
     /// does not matter.
     pub fn broadcast(&self, draft: &Draft, recipients: &[Name]) -> Result<Broadcast> {
         let recipients = broadcast::check(draft, recipients)?;
-        on!(self, mail => mail.broadcast(draft, recipients))
+        self.backend.broadcast(draft, recipients)
     }
 
     /// Tells `to` that a run has ended. However often and by whomever it is told, it is there
@@ -159,7 +134,7 @@ impl Mailbox {
 
     /// Notes that `agent` has something to do.
     pub fn note_busy(&self, agent: &Name) -> Result<()> {
-        on!(self, mail => mail.note_busy(agent))
+        self.backend.note_busy(agent)
     }
 
     /// Notes that `agent` has nothing to do any more, and tells `lead` if it had before.
@@ -173,7 +148,7 @@ impl Mailbox {
         lead: &Name,
         notification: IdleNotification,
     ) -> Result<Option<Posted>> {
-        on!(self, mail => mail.note_idle(agent, lead, &notification))
+        self.backend.note_idle(agent, lead, &notification)
     }
 
     /// Asks `to` something; the answer comes as a message.
@@ -185,7 +160,7 @@ impl Mailbox {
         deadline: Duration,
     ) -> Result<Request> {
         let question = self.without_secrets(question)?;
-        on!(self, mail => mail.ask(from, to, &question, deadline))
+        self.backend.ask(from, to, &question, deadline)
     }
 
     /// The question as it may be stored.
@@ -212,30 +187,30 @@ impl Mailbox {
     /// The same, also with a plan that was changed before it was approved.
     pub fn reply(&self, id: &str, by: &Name, reply: Reply) -> Result<Request> {
         let reply = reply.checked(&self.options().secret_filter)?;
-        on!(self, mail => mail.reply(id, by, &reply))
+        self.backend.reply(id, by, &reply)
     }
 
     /// One request as it is now.
     pub fn request(&self, id: &str) -> Result<Request> {
-        on!(self, mail => mail.request(id))
+        self.backend.request(id)
     }
 
     /// All requests, after telling those who may not have been told.
     pub fn requests(&self) -> Result<Requests> {
-        on!(self, mail => mail.requests())
+        self.backend.requests()
     }
 
     /// The requests that wait for an answer. Only looks: takes no lock and tells nobody.
     pub fn waiting_requests(&self) -> Result<Vec<Request>> {
-        on!(self, mail => mail.waiting_requests())
+        self.backend.waiting_requests()
     }
 
-    /// The team's directory. Mail that is kept in a database has nothing there.
+    /// The team's directory. Mail that is not kept in files has nothing there.
     pub fn dir(&self) -> &Path {
-        on!(self, mail => &mail.dir)
+        self.backend.dir()
     }
 
     fn options(&self) -> &MailOptions {
-        on!(self, mail => &mail.options)
+        self.backend.options()
     }
 }

@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::clock::rfc3339;
 use store::name::Name;
@@ -266,4 +267,15 @@ impl Message {
             Body::Unknown { body, .. } => body.clone(),
         }
     }
+}
+
+/// What became of a message that was sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Posted {
+    /// Its id.
+    pub id: Uuid,
+    /// Its number in the inbox.
+    pub seq: u64,
+    /// It was there already: a message with the same id had been sent before.
+    pub already: bool,
 }

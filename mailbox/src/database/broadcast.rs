@@ -15,9 +15,9 @@ use crate::message::Draft;
 
 impl DatabaseMail {
     /// `recipients` went through [`crate::broadcast::check`].
-    pub(crate) fn broadcast(&self, draft: &Draft, recipients: Vec<Name>) -> Result<Broadcast> {
+    pub(super) fn send_to_all(&self, draft: &Draft, recipients: Vec<Name>) -> Result<Broadcast> {
         let inboxes: Result<Vec<Arc<DatabaseInbox>>> =
-            recipients.iter().map(|name| self.inbox(name)).collect();
+            recipients.iter().map(|name| self.at(name)).collect();
         let inboxes = inboxes?;
         let (id, number) = self.change(|session| {
             let number = self.next_broadcast(session)?;

@@ -7,13 +7,14 @@ use database::{Listener, Type};
 
 use super::inbox::{DatabaseInbox, Found, read_message};
 use super::{number, stored};
+use crate::backend::Feed;
 use crate::error::Result;
+use crate::listing::check_since;
 use crate::message::Message;
-use crate::peek::check_since;
 
 /// The messages of an inbox as they arrive.
 #[derive(Debug)]
-pub(crate) struct DatabaseFollow {
+pub(super) struct DatabaseFollow {
     inbox: Arc<DatabaseInbox>,
     listener: Listener,
     last: u64,
@@ -33,8 +34,10 @@ impl DatabaseFollow {
             inbox,
         })
     }
+}
 
-    pub(crate) fn poll(&mut self) -> Result<Vec<Message>> {
+impl Feed for DatabaseFollow {
+    fn poll(&mut self) -> Result<Vec<Message>> {
         let [team, name] = self.inbox.key();
         let last = stored(self.last);
         let params = [team, name, (&last, Type::INT8)];
@@ -57,11 +60,11 @@ impl DatabaseFollow {
         Ok(messages)
     }
 
-    pub(crate) fn wait(&mut self, limit: Duration) {
+    fn wait(&mut self, limit: Duration) {
         self.listener.wait(limit);
     }
 
-    pub(crate) fn last(&self) -> u64 {
+    fn last(&self) -> u64 {
         self.last
     }
 }

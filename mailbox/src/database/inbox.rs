@@ -7,21 +7,23 @@ use database::{Database, Row, Session, Type};
 use store::name::Name;
 use uuid::Uuid;
 
-use super::{DatabaseFollow, MIGRATIONS, number, stored};
+use super::follow::DatabaseFollow;
+use super::reader::HOLDS;
+use super::{MIGRATIONS, number, stored};
 use crate::activity::Activity;
+use crate::backend::{Feed, Kept};
 use crate::consumer::Consumer;
 use crate::cursor::Cursor;
 use crate::error::Result;
-use crate::inbox::Posted;
 use crate::line::{self, Sealed};
-use crate::message::{Draft, Message};
+use crate::listing::Listing;
+use crate::message::{Draft, Message, Posted};
 use crate::notification::derived_id;
 use crate::options::MailOptions;
-use crate::peek::Listing;
 
 /// One agent's inbox, in a database.
 #[derive(Debug)]
-pub(crate) struct DatabaseInbox {
+pub(super) struct DatabaseInbox {
     pub(super) database: Database,
     pub(super) team: String,
     pub(super) dir: PathBuf,
@@ -67,50 +69,6 @@ pub(super) fn lock_all(session: &Session<'_>, team: &str, names: &[&str]) -> Res
 }
 
 impl DatabaseInbox {
-    pub(crate) fn name(&self) -> &Name {
-        &self.name
-    }
-
-    pub(crate) fn dir(&self) -> &Path {
-        &self.dir
-    }
-
-    pub(crate) fn exists(&self) -> bool {
-        let look = self.read(|session| {
-            let select = "SELECT id FROM @.mail_inboxes WHERE team = $1 AND name = $2";
-            Ok(session.query_opt(select, &self.key())?.is_some())
-        });
-        look.unwrap_or(true)
-    }
-
-    pub(crate) fn list(&self, all: bool) -> Result<Listing> {
-        self.read(|session| {
-            let row = session.query_opt(
-                "SELECT id, cursor, @.mail_now() AS now FROM @.mail_inboxes \
-                 WHERE team = $1 AND name = $2",
-                &self.key(),
-            )?;
-            let Some(row) = row else {
-                return Ok(Listing::default());
-            };
-            let id: i64 = session.column(&row, "id")?;
-            let cursor = cursor_of(session.column(&row, "cursor")?);
-            let after = if all { 0 } else { cursor.acked };
-            let (messages, rejected) = messages_after(session, id, after)?;
-            let now = session.column(&row, "now")?;
-            let messages = messages.into_iter().map(|(message, _)| message);
-            Ok(Listing::new(messages, &cursor, rejected, all, now))
-        })
-    }
-
-    pub(crate) fn follow(self: &Arc<Self>, since: Option<u64>) -> Result<DatabaseFollow> {
-        DatabaseFollow::new(Arc::clone(self), since)
-    }
-
-    pub(crate) fn consumer(self: &Arc<Self>) -> Result<Consumer> {
-        super::reader::begin(self)
-    }
-
     /// Where it is said that something was sent here. Schemas share a database's channels.
     pub(super) fn channel(&self) -> String {
         let schema = self.database.settings().schema();
@@ -195,6 +153,63 @@ impl DatabaseInbox {
             ],
         )?;
         Ok(seq)
+    }
+}
+
+impl Kept for DatabaseInbox {
+    fn name(&self) -> &Name {
+        &self.name
+    }
+
+    fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    fn exists(&self) -> bool {
+        let look = self.read(|session| {
+            let select = "SELECT id FROM @.mail_inboxes WHERE team = $1 AND name = $2";
+            Ok(session.query_opt(select, &self.key())?.is_some())
+        });
+        look.unwrap_or(true)
+    }
+
+    fn list(&self, all: bool) -> Result<Listing> {
+        self.read(|session| {
+            let row = session.query_opt(
+                "SELECT id, cursor, @.mail_now() AS now FROM @.mail_inboxes \
+                 WHERE team = $1 AND name = $2",
+                &self.key(),
+            )?;
+            let Some(row) = row else {
+                return Ok(Listing::default());
+            };
+            let id: i64 = session.column(&row, "id")?;
+            let cursor = cursor_of(session.column(&row, "cursor")?);
+            let after = if all { 0 } else { cursor.acked };
+            let (messages, rejected) = messages_after(session, id, after)?;
+            let now = session.column(&row, "now")?;
+            let messages = messages.into_iter().map(|(message, _)| message);
+            Ok(Listing::new(messages, &cursor, rejected, all, now))
+        })
+    }
+
+    fn follow(self: Arc<Self>, since: Option<u64>) -> Result<Box<dyn Feed>> {
+        Ok(Box::new(DatabaseFollow::new(self, since)?))
+    }
+
+    fn consumer(self: Arc<Self>) -> Result<Consumer> {
+        super::reader::begin(&self)
+    }
+
+    fn has_reader(&self) -> Result<bool> {
+        self.read(|session| {
+            let select = format!(
+                "SELECT {HOLDS} AS held FROM @.mail_inboxes AS it WHERE team = $1 AND name = $2"
+            );
+            let row = session.query_opt(&select, &self.key())?;
+            let held = row.map(|row| session.column(&row, "held"));
+            Ok(held.transpose()?.unwrap_or(false))
+        })
     }
 }
 

@@ -24,7 +24,8 @@ mod retention;
 mod watcher;
 mod whole;
 
-use std::path::PathBuf;
+use std::error::Error;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use database::{Answer, Carries, Component, Database, DatabaseError, Operation, Session};
@@ -34,14 +35,15 @@ use store::home::Home;
 use store::name::Name;
 
 use crate::activity::Activity;
+use crate::backend::{Backend, Kept, canonical};
+use crate::broadcast::Broadcast;
 use crate::error::{MailError, Result};
-use crate::inbox::{Posted, canonical};
-use crate::message::Draft;
+use crate::mailbox::Mailbox;
+use crate::message::{Draft, Posted};
 use crate::options::MailOptions;
 use crate::protocol::IdleNotification;
 
-pub(crate) use follow::DatabaseFollow;
-pub(crate) use inbox::DatabaseInbox;
+use inbox::DatabaseInbox;
 pub use passing::Passing;
 pub use retention::{PrunedMail, prune};
 pub use whole::{delete_all, inboxes_being_read};
@@ -52,18 +54,26 @@ pub const MIGRATIONS: Component = Component {
     migrations: &[include_str!("../../migrations/001.sql")],
 };
 
+impl Mailbox {
+    /// The mail of `team` in a database, whose clock is the one that counts. Of its directory in
+    /// `home` nothing is read or written.
+    pub fn on(database: &Database, home: &Home, team: &Name, options: MailOptions) -> Self {
+        Self::kept(Box::new(DatabaseMail::new(database, home, team, options)))
+    }
+}
+
 /// The mail of one team, in a database.
 #[derive(Debug)]
-pub(crate) struct DatabaseMail {
+struct DatabaseMail {
     database: Database,
     /// Its name in lower case: on another machine it may be written otherwise.
     team: String,
-    pub(crate) dir: PathBuf,
-    pub(crate) options: Arc<MailOptions>,
+    dir: PathBuf,
+    options: Arc<MailOptions>,
 }
 
 impl DatabaseMail {
-    pub(crate) fn new(database: &Database, home: &Home, team: &Name, options: MailOptions) -> Self {
+    fn new(database: &Database, home: &Home, team: &Name, options: MailOptions) -> Self {
         Self {
             database: database.clone(),
             team: team.as_str().to_ascii_lowercase(),
@@ -72,7 +82,7 @@ impl DatabaseMail {
         }
     }
 
-    pub(crate) fn inbox(&self, agent: &Name) -> Result<Arc<DatabaseInbox>> {
+    fn at(&self, agent: &Name) -> Result<Arc<DatabaseInbox>> {
         let canonical = canonical(agent)?;
         Ok(Arc::new(DatabaseInbox {
             database: self.database.clone(),
@@ -84,13 +94,47 @@ impl DatabaseMail {
         }))
     }
 
-    pub(crate) fn post(&self, draft: &Draft) -> Result<Posted> {
-        let inbox = self.inbox(&draft.to)?;
+    /// Changes something, once.
+    fn change<T: Serialize + DeserializeOwned>(
+        &self,
+        mut body: impl FnMut(&Session<'_>) -> Result<T>,
+    ) -> Result<T> {
+        self.database.require(&MIGRATIONS)?;
+        let body = |session: &Session<'_>| body(session).map(Json);
+        let Json(answer) = self.database.change(Operation::new(), body)?;
+        Ok(answer)
+    }
+
+    fn read<T>(&self, body: impl FnMut(&Session<'_>) -> Result<T>) -> Result<T> {
+        self.database.require(&MIGRATIONS)?;
+        self.database.read(body)
+    }
+}
+
+impl Backend for DatabaseMail {
+    fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    fn options(&self) -> &MailOptions {
+        &self.options
+    }
+
+    fn inbox(&self, agent: &Name) -> Result<Arc<dyn Kept>> {
+        Ok(self.at(agent)?)
+    }
+
+    fn broadcast(&self, draft: &Draft, recipients: Vec<Name>) -> Result<Broadcast> {
+        self.send_to_all(draft, recipients)
+    }
+
+    fn post(&self, draft: &Draft) -> Result<Posted> {
+        let inbox = self.at(&draft.to)?;
         self.change(|session| inbox.post(session, draft))
     }
 
-    pub(crate) fn note_busy(&self, agent: &Name) -> Result<()> {
-        let inbox = self.inbox(agent)?;
+    fn note_busy(&self, agent: &Name) -> Result<()> {
+        let inbox = self.at(agent)?;
         self.change(|session| {
             let row = inbox.lock(session)?;
             match row.activity.started() {
@@ -100,13 +144,13 @@ impl DatabaseMail {
         })
     }
 
-    pub(crate) fn note_idle(
+    fn note_idle(
         &self,
         agent: &Name,
         lead: &Name,
         notification: &IdleNotification,
     ) -> Result<Option<Posted>> {
-        let (inbox, to) = (self.inbox(agent)?, self.inbox(lead)?);
+        let (inbox, to) = (self.at(agent)?, self.at(lead)?);
         let key = format!("{}/{}", self.team, inbox.canonical);
         self.change(|session| {
             // Both, by name: the message locks the second one only later.
@@ -128,22 +172,6 @@ impl DatabaseMail {
             Ok((!posted.already).then_some(posted))
         })
     }
-
-    /// Changes something, once.
-    fn change<T: Serialize + DeserializeOwned>(
-        &self,
-        mut body: impl FnMut(&Session<'_>) -> Result<T>,
-    ) -> Result<T> {
-        self.database.require(&MIGRATIONS)?;
-        let body = |session: &Session<'_>| body(session).map(Json);
-        let Json(answer) = self.database.change(Operation::new(), body)?;
-        Ok(answer)
-    }
-
-    fn read<T>(&self, body: impl FnMut(&Session<'_>) -> Result<T>) -> Result<T> {
-        self.database.require(&MIGRATIONS)?;
-        self.database.read(body)
-    }
 }
 
 /// What a change answers, written down as JSON.
@@ -160,12 +188,19 @@ impl<T: Serialize + DeserializeOwned> Answer for Json<T> {
     }
 }
 
+impl From<DatabaseError> for MailError {
+    fn from(error: DatabaseError) -> Self {
+        Self::Backend(Box::new(error))
+    }
+}
+
 impl Carries for MailError {
     fn database(&self) -> Option<&DatabaseError> {
-        match self {
-            Self::Database(error) => Some(error),
-            _ => None,
-        }
+        let Self::Backend(error) = self else {
+            return None;
+        };
+        let error: &(dyn Error + 'static) = &**error;
+        error.downcast_ref()
     }
 }
 

@@ -51,7 +51,7 @@ pub(super) struct Lease {
 
 /// Messages of an inbox, for the one who reads it.
 #[derive(Debug)]
-pub(crate) struct DatabaseSource {
+struct DatabaseSource {
     at: Arc<DatabaseInbox>,
     lease: Lease,
     /// What is acknowledged need not be fetched.
@@ -133,19 +133,6 @@ fn take(inbox: &DatabaseInbox, id: Uuid) -> Result<Taken<Lease>> {
         };
         (lease, cursor, version)
     }))
-}
-
-impl DatabaseInbox {
-    pub(crate) fn has_reader(&self) -> Result<bool> {
-        self.read(|session| {
-            let select = format!(
-                "SELECT {HOLDS} AS held FROM @.mail_inboxes AS it WHERE team = $1 AND name = $2"
-            );
-            let row = session.query_opt(&select, &self.key())?;
-            let held = row.map(|row| session.column(&row, "held"));
-            Ok(held.transpose()?.unwrap_or(false))
-        })
-    }
 }
 
 impl Source for DatabaseSource {

@@ -8,14 +8,15 @@ use store::name::Name;
 use uuid::Uuid;
 
 use super::DatabaseMail;
+use crate::backend::Asking;
 use crate::error::{MailError, Result};
 use crate::protocol::Question;
 use crate::request::{Reply, Request};
 use crate::requests::{KEPT, Requests, no_such_request};
 
-impl DatabaseMail {
+impl Asking for DatabaseMail {
     /// `question` went through [`crate::requests::without_secrets`].
-    pub(crate) fn ask(
+    fn ask(
         &self,
         from: &Name,
         to: &Name,
@@ -33,7 +34,7 @@ impl DatabaseMail {
     }
 
     /// `reply` went through [`Reply::checked`].
-    pub(crate) fn reply(&self, id: &str, by: &Name, reply: &Reply) -> Result<Request> {
+    fn reply(&self, id: &str, by: &Name, reply: &Reply) -> Result<Request> {
         let Ok(uuid) = Uuid::parse_str(id) else {
             return Err(self.no_such(id)?);
         };
@@ -59,7 +60,7 @@ impl DatabaseMail {
         }
     }
 
-    pub(crate) fn request(&self, id: &str) -> Result<Request> {
+    fn request(&self, id: &str) -> Result<Request> {
         let mut all = self.requests()?;
         if let Ok(uuid) = Uuid::parse_str(id) {
             let id = uuid.to_string();
@@ -77,7 +78,7 @@ impl DatabaseMail {
         Err(no_such_request(id, &all.requests))
     }
 
-    pub(crate) fn requests(&self) -> Result<Requests> {
+    fn requests(&self) -> Result<Requests> {
         let (mut found, now) = self.look("true")?;
         for request in &mut found.requests {
             if !request.is_overdue(now) && request.untold()?.is_none() {
@@ -102,11 +103,13 @@ impl DatabaseMail {
         Ok(found)
     }
 
-    pub(crate) fn waiting_requests(&self) -> Result<Vec<Request>> {
+    fn waiting_requests(&self) -> Result<Vec<Request>> {
         let (found, _) = self.look("waits AND deadline > @.mail_now()")?;
         Ok(found.requests)
     }
+}
 
+impl DatabaseMail {
     /// The requests of the team for which `condition` holds, oldest first, and the time.
     fn look(&self, condition: &str) -> Result<(Requests, i64)> {
         let select = format!(
@@ -146,7 +149,7 @@ impl DatabaseMail {
     /// Sends the message that follows from its state and is not noted as sent.
     fn tell(&self, session: &Session<'_>, request: &mut Request) -> Result<()> {
         if let Some(draft) = request.untold()? {
-            self.inbox(&draft.to)?.post(session, &draft)?;
+            self.at(&draft.to)?.post(session, &draft)?;
             request.note_told(request.waits());
         }
         Ok(())

@@ -39,7 +39,7 @@ impl Watcher {
         std::thread::Builder::new()
             .name("mail".into())
             .spawn(move || watch.run())
-            .context("start a thread for", inbox.dir())
+            .context("start a thread for", &inbox.dir)
             .map_err(MailError::from)?;
         Ok(Self { bell, stopped })
     }
@@ -68,9 +68,10 @@ impl Watch {
         let mut renewed = Instant::now();
         while !self.stopped.load(Ordering::SeqCst) {
             let due = renewed.elapsed() >= RENEW;
-            let looked = match due {
-                true => self.lease.renew(),
-                false => self.lease.last_seq().map(Some),
+            let looked = if due {
+                self.lease.renew()
+            } else {
+                self.lease.last_seq().map(Some)
             };
             match looked {
                 Ok(Some(last)) => {

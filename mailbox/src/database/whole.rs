@@ -1,14 +1,13 @@
 //! A team's mail as a whole, for whoever keeps the team.
 
-use database::{Database, Operation, Type};
+use database::{Database, DatabaseError, Operation, Type};
 use store::name::Name;
 
 use super::MIGRATIONS;
 use super::reader::HOLDS;
-use crate::error::{MailError, Result};
 
 /// The inboxes of `team` that somebody reads, on whichever machine, in lower case.
-pub fn inboxes_being_read(database: &Database, team: &Name) -> Result<Vec<String>> {
+pub fn inboxes_being_read(database: &Database, team: &Name) -> Result<Vec<String>, DatabaseError> {
     database.require(&MIGRATIONS)?;
     let team = team.as_str().to_ascii_lowercase();
     database.read(|session| {
@@ -19,12 +18,12 @@ pub fn inboxes_being_read(database: &Database, team: &Name) -> Result<Vec<String
             &[(&team, Type::TEXT)],
         )?;
         let names = rows.iter().map(|row| session.column(row, "name"));
-        Ok(names.collect::<std::result::Result<_, _>>()?)
+        names.collect()
     })
 }
 
 /// Deletes everything that was ever sent in `team`; once more is no error.
-pub fn delete_all(database: &Database, team: &Name) -> Result<()> {
+pub fn delete_all(database: &Database, team: &Name) -> Result<(), DatabaseError> {
     database.require(&MIGRATIONS)?;
     let team = team.as_str().to_ascii_lowercase();
     database.change(Operation::new(), |session| {
@@ -37,6 +36,6 @@ pub fn delete_all(database: &Database, team: &Name) -> Result<()> {
         ] {
             session.query(delete, &[(&team, Type::TEXT)])?;
         }
-        Ok::<_, MailError>(())
+        Ok(())
     })
 }

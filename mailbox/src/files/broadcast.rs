@@ -14,53 +14,20 @@ use store::home::create_private_dir;
 use store::lock::FileLock;
 use store::name::Name;
 use store::shared_log::{Look, SharedLog};
-use uuid::Uuid;
 
-use crate::consumer::sweep;
+use crate::broadcast::Broadcast;
 use crate::error::{MailError, Result};
 use crate::fault;
 use crate::files::FileMail;
-use crate::inbox::{FileInbox, Live, Mark, line_at, sync};
+use crate::files::inbox::{FileInbox, sweep, sync};
+use crate::files::live::{Live, line_at};
+use crate::files::marks::Mark;
 use crate::line::{self, Scan, Scanned, VERSION};
-use crate::message::{Body, Draft};
-
-/// A broadcast that was sent.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Broadcast {
-    /// Its id, which every copy has.
-    pub id: Uuid,
-    /// Its number among the team's broadcasts.
-    pub number: u64,
-    /// Whom it is for.
-    pub recipients: Vec<Name>,
-}
-
-/// Whom a broadcast goes to: everybody once, without the sender. Refused if it is not one.
-pub(crate) fn check(draft: &Draft, recipients: &[Name]) -> Result<Vec<Name>> {
-    if !matches!(draft.body, Body::Text(_)) {
-        return Err(MailError::NotForAll {
-            kind: draft.body.kind().to_owned(),
-        });
-    }
-    if draft.id.is_some() {
-        return Err(MailError::invalid(
-            "broadcast",
-            "it cannot have an id given",
-        ));
-    }
-    let recipients = others(recipients, &draft.from);
-    if recipients.is_empty() {
-        return Err(MailError::invalid(
-            "broadcast",
-            "there is nobody but the sender to send it to",
-        ));
-    }
-    Ok(recipients)
-}
+use crate::message::Draft;
 
 impl FileMail {
-    /// Sends a text to all of them; `recipients` went through [`check`].
-    pub(crate) fn broadcast(&self, draft: &Draft, recipients: Vec<Name>) -> Result<Broadcast> {
+    /// Sends a text to all of them; `recipients` went through [`check`](crate::broadcast::check).
+    pub(super) fn send_to_all(&self, draft: &Draft, recipients: Vec<Name>) -> Result<Broadcast> {
         let sealed = line::seal(
             draft,
             self.now_ms(),
@@ -69,7 +36,7 @@ impl FileMail {
         )?;
         // After the commit there is no way back, so whoever has no room is found now.
         for name in &recipients {
-            let inbox = self.inbox(name)?;
+            let inbox = self.at(name)?;
             inbox.section(|live| live.check_room(&inbox))?;
         }
         let (number, handle) = {
@@ -85,7 +52,7 @@ impl FileMail {
         let synced = sync(handle.as_ref(), &self.dir, self.options.durability);
         // It is sent. What follows only makes it arrive sooner.
         for name in &recipients {
-            if let Err(error) = self.inbox(name).and_then(|inbox| inbox.catch_up()) {
+            if let Err(error) = self.at(name).and_then(|inbox| inbox.catch_up()) {
                 tracing::warn!(%name, %error, "gets the broadcast with its next mail");
             }
         }
@@ -133,7 +100,7 @@ impl FileMail {
             }
         }
         for name in names.values() {
-            self.inbox(&Name::new("agent", name)?)?.catch_up()?;
+            self.at(&Name::new("agent", name)?)?.catch_up()?;
         }
         // Under the lock, so whatever is in there was left by a process that died.
         let tmp = self.dir.join(".ccb/tmp");
@@ -146,20 +113,6 @@ impl FileMail {
             self.options.durability,
         )?)
     }
-}
-
-/// Everybody once, without the sender.
-fn others(recipients: &[Name], sender: &Name) -> Vec<Name> {
-    let key = |name: &Name| name.as_str().to_ascii_lowercase();
-    let mut seen = vec![key(sender)];
-    let mut others = Vec::new();
-    for name in recipients {
-        if !seen.contains(&key(name)) {
-            seen.push(key(name));
-            others.push(name.clone());
-        }
-    }
-    others
 }
 
 /// The number of the last broadcast, 0 if there is none.

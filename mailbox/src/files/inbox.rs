@@ -5,16 +5,10 @@
 //! Then comes the operation itself, for a message one append. Syncing and waking come after
 //! the lock is released.
 
-#[path = "live.rs"]
-mod live;
-#[path = "marks.rs"]
-mod marks;
-
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde::{Deserialize, Serialize};
 use store::atomic::{self, Durability};
 use store::fault::{pass, reached};
 use store::fifo::{self, Ringer};
@@ -22,16 +16,16 @@ use store::home::create_private_dir;
 use store::name::Name;
 use store::shared_log::SyncHandle;
 use store::{IoContext, StoreError};
-use uuid::Uuid;
 
+use crate::backend::{Feed, Kept};
+use crate::consumer::Consumer;
 use crate::error::{MailError, Result};
 use crate::fault;
+use crate::files::live::Live;
 use crate::line;
-use crate::message::Draft;
+use crate::listing::Listing;
+use crate::message::{Draft, Posted};
 use crate::options::MailOptions;
-
-pub(crate) use live::{Live, line_at};
-pub(crate) use marks::{Mark, Marks};
 
 /// One agent's inbox, in its directory.
 #[derive(Debug)]
@@ -43,17 +37,6 @@ pub(crate) struct FileInbox {
     pub(crate) options: Arc<MailOptions>,
     live: Mutex<Live>,
     ringer: Mutex<Ringer>,
-}
-
-/// What became of a message that was sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Posted {
-    /// Its id.
-    pub id: Uuid,
-    /// Its number in the inbox.
-    pub seq: u64,
-    /// It was there already: a message with the same id had been sent before.
-    pub already: bool,
 }
 
 /// Where the parts of an inbox are.
@@ -98,10 +81,6 @@ impl FileInbox {
         &self.name
     }
 
-    pub(crate) fn dir(&self) -> &Path {
-        &self.paths.dir
-    }
-
     pub(crate) fn durability(&self) -> Durability {
         self.options.durability
     }
@@ -110,16 +89,12 @@ impl FileInbox {
         self.options.clock.now_ms()
     }
 
-    pub(crate) fn exists(&self) -> bool {
+    pub(super) fn is_made(&self) -> bool {
         self.paths.log.exists()
     }
 
-    pub(crate) fn has_reader(&self) -> Result<bool> {
-        Ok(store::lock::is_held(&self.paths.consumer)?)
-    }
-
     /// Appends a message: one write under the lock, the sync after it.
-    pub(crate) fn post(&self, draft: &Draft) -> Result<Posted> {
+    pub(crate) fn append(&self, draft: &Draft) -> Result<Posted> {
         let sealed = line::seal(draft, self.now_ms(), None, &self.options.secret_filter)?;
         let id = sealed.id;
         let (posted, handle) = self.section(|live| {
@@ -193,7 +168,7 @@ impl FileInbox {
 
     /// Makes the inbox, if it is not there.
     fn prepare(&self) -> Result<()> {
-        if self.exists() && self.paths.wake.exists() {
+        if self.is_made() && self.paths.wake.exists() {
             return Ok(());
         }
         create_private_dir(&self.paths.tmp)?;
@@ -214,6 +189,36 @@ impl FileInbox {
     }
 }
 
+impl Kept for FileInbox {
+    fn name(&self) -> &Name {
+        &self.name
+    }
+
+    fn dir(&self) -> &Path {
+        &self.paths.dir
+    }
+
+    fn exists(&self) -> bool {
+        self.is_made()
+    }
+
+    fn has_reader(&self) -> Result<bool> {
+        Ok(store::lock::is_held(&self.paths.consumer)?)
+    }
+
+    fn consumer(self: Arc<Self>) -> Result<Consumer> {
+        self.read()
+    }
+
+    fn list(&self, all: bool) -> Result<Listing> {
+        self.listing(all)
+    }
+
+    fn follow(self: Arc<Self>, since: Option<u64>) -> Result<Box<dyn Feed>> {
+        self.feed(since)
+    }
+}
+
 /// Syncs what was appended to the log at `path`.
 pub(crate) fn sync(
     handle: Option<&SyncHandle>,
@@ -227,17 +232,13 @@ pub(crate) fn sync(
     }
 }
 
-/// What an agent's inbox is called: its name in lower case.
-pub(crate) fn canonical(agent: &Name) -> Result<String> {
-    let canonical = agent.as_str().to_ascii_lowercase();
-    // Another tool keeps `<agent>.json` beside our directories.
-    if canonical.ends_with(".json") {
-        return Err(StoreError::BadName {
-            what: "agent",
-            given: agent.to_string(),
-            why: "an agent with an inbox cannot have a name that ends in '.json'",
-        }
-        .into());
+/// Removes the temporary files in `dir`, all of which dead processes left.
+pub(crate) fn sweep(dir: &Path) -> Result<()> {
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return Ok(());
+    };
+    for entry in entries.flatten() {
+        atomic::remove(&entry.path())?;
     }
-    Ok(canonical)
+    Ok(())
 }

@@ -7,7 +7,8 @@ use store::shared_log::{Look, SharedLog};
 
 use crate::cursor::Cursor;
 use crate::error::Result;
-use crate::inbox::{FileInbox, Marks, Paths};
+use crate::files::inbox::{FileInbox, Paths};
+use crate::files::marks::Marks;
 use crate::line::{self, VERSION};
 
 /// What a process keeps of an inbox between sections.

@@ -1,4 +1,4 @@
-//! Looking at an inbox without taking anything out of it, and without its lock.
+//! Looking at an inbox in files without taking anything out of it, and without its lock.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,73 +6,21 @@ use std::time::Duration;
 
 use store::StoreError;
 use store::log::{LogTail, read_from};
-use store::name::Name;
 use store::shared_log::SharedLog;
 use store::watch::DirWatch;
 
-use crate::broadcast::last_number;
+use crate::backend::Feed;
 use crate::cursor::Cursor;
 use crate::error::{MailError, Result};
-use crate::inbox::{FileInbox, Marks};
+use crate::files::broadcast::last_number;
+use crate::files::inbox::FileInbox;
+use crate::files::marks::Marks;
 use crate::line;
+use crate::listing::{Listing, check_since};
 use crate::message::Message;
 
-store::words! {
-    /// How far a message has got.
-    pub enum MessageState {
-        /// Nobody has read it.
-        Queued = "queued",
-        /// Its reader has it.
-        Delivered = "delivered",
-        /// It is dealt with.
-        Acknowledged = "acknowledged",
-    }
-}
-
-/// What is in an inbox.
-#[derive(Debug, Default)]
-pub struct Listing {
-    /// By number.
-    pub messages: Vec<(Message, MessageState)>,
-    /// Every message up to this one is acknowledged.
-    pub acked: u64,
-    /// How many damaged lines there are or were.
-    pub rejected: usize,
-}
-
-impl Listing {
-    /// Says of `messages` how far they have got; leaves out those that are done with, unless
-    /// `all` are wanted.
-    pub(crate) fn new(
-        messages: impl IntoIterator<Item = Message>,
-        cursor: &Cursor,
-        rejected: usize,
-        all: bool,
-        now_ms: i64,
-    ) -> Self {
-        let state = |seq| match () {
-            () if cursor.is_acked(seq) => MessageState::Acknowledged,
-            () if cursor.delivered.contains(seq) => MessageState::Delivered,
-            () => MessageState::Queued,
-        };
-        let messages = messages
-            .into_iter()
-            .map(|message| (state(message.seq), message))
-            .filter(|(state, message)| {
-                all || (*state != MessageState::Acknowledged && !message.is_expired(now_ms))
-            })
-            .map(|(state, message)| (message, state))
-            .collect();
-        Self {
-            messages,
-            acked: cursor.acked,
-            rejected,
-        }
-    }
-}
-
 impl FileInbox {
-    pub(crate) fn list(&self, all: bool) -> Result<Listing> {
+    pub(super) fn listing(&self, all: bool) -> Result<Listing> {
         self.copy_for_a_look()?;
         let cursor = Cursor::load(&self.paths.cursor)?;
         let mut rejected = read_from(&self.paths.rejected, 0)?.lines.len();
@@ -102,9 +50,11 @@ impl FileInbox {
 
     /// Gets broadcasts that are not copied yet. Looking must not fail because that does.
     fn copy_for_a_look(&self) -> Result<()> {
-        let copied = self.has_uncopied().and_then(|some| match some {
-            true => self.section(|_| Ok(())),
-            false => Ok(()),
+        let copied = self.has_uncopied().and_then(|some| {
+            if some {
+                self.section(|_| Ok(()))?;
+            }
+            Ok(())
         });
         match copied {
             Err(MailError::Store(
@@ -122,7 +72,7 @@ impl FileInbox {
         if std::fs::metadata(path).map_or(0, |meta| meta.len()) == 0 {
             return Ok(false);
         }
-        if !self.exists() {
+        if !self.is_made() {
             let me = |name: &String| name.eq_ignore_ascii_case(self.name().as_str());
             let lines = read_from(path, 0)?.lines;
             return Ok(lines
@@ -137,40 +87,27 @@ impl FileInbox {
         Ok(marks.last.copied < last_number(&broadcasts)?)
     }
 
-    pub(crate) fn follow(self: &Arc<Self>, since: Option<u64>) -> Result<FileFollow> {
+    pub(super) fn feed(self: Arc<Self>, since: Option<u64>) -> Result<Box<dyn Feed>> {
         let last = self.section(|live| Ok(live.last_seq))?;
         let since = check_since(since, last, self.name())?;
-        let older = self.list(true)?.messages.into_iter();
+        let older = self.listing(true)?.messages.into_iter();
         let older: Vec<Message> = older
             .map(|(message, _)| message)
             .filter(|message| message.seq > since)
             .collect();
-        Ok(FileFollow {
+        Ok(Box::new(Followed {
             hints: DirWatch::new(&self.paths.dir),
             tail: LogTail::new(self.paths.log.clone(), 0),
-            inbox: Arc::clone(self),
+            inbox: self,
             last: since,
             older,
-        })
+        }))
     }
-}
-
-/// From which number on somebody follows an inbox whose last one is `last`.
-pub(crate) fn check_since(since: Option<u64>, last: u64, inbox: &Name) -> Result<u64> {
-    let since = since.unwrap_or(last);
-    if since > last {
-        return Err(MailError::NoSuchMessage {
-            inbox: inbox.to_string(),
-            seq: since,
-            last,
-        });
-    }
-    Ok(since)
 }
 
 /// The messages of a log as they are appended.
 #[derive(Debug)]
-pub(crate) struct FileFollow {
+struct Followed {
     inbox: Arc<FileInbox>,
     hints: DirWatch,
     tail: LogTail,
@@ -178,8 +115,8 @@ pub(crate) struct FileFollow {
     older: Vec<Message>,
 }
 
-impl FileFollow {
-    pub(crate) fn poll(&mut self) -> Result<Vec<Message>> {
+impl Feed for Followed {
+    fn poll(&mut self) -> Result<Vec<Message>> {
         self.inbox.copy_for_a_look()?;
         let mut messages = std::mem::take(&mut self.older);
         if let Some(message) = messages.last() {
@@ -198,11 +135,11 @@ impl FileFollow {
         Ok(messages)
     }
 
-    pub(crate) fn wait(&mut self, limit: Duration) {
+    fn wait(&mut self, limit: Duration) {
         self.hints.wait(limit);
     }
 
-    pub(crate) fn last(&self) -> u64 {
+    fn last(&self) -> u64 {
         self.last
     }
 }

@@ -23,7 +23,8 @@ use store::shared_log::{Look, SharedLog};
 use uuid::Uuid;
 
 use crate::error::{MailError, Result};
-use crate::inbox::{FileInbox, Live, line_at};
+use crate::files::inbox::FileInbox;
+use crate::files::live::{Live, line_at};
 use crate::line::{self, MAX_SEQ, VERSION};
 
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]

@@ -7,16 +7,17 @@ use store::fifo::Bell;
 use store::lock::FileLock;
 use store::shared_log::SyncHandle;
 
-use crate::consumer::{Consumer, sweep};
+use crate::consumer::Consumer;
 use crate::cursor::Cursor;
 use crate::error::{MailError, Result};
-use crate::inbox::{FileInbox, Live};
+use crate::files::inbox::{FileInbox, sweep};
+use crate::files::live::Live;
 use crate::line::{Scan, Scanned};
 use crate::source::{Fetched, Source};
 
 /// The log of an inbox, read from the beginning to the end.
 #[derive(Debug)]
-pub(crate) struct FileSource {
+struct FileSource {
     inbox: Arc<FileInbox>,
     /// Up to which byte of which log it has read.
     read_to: u64,
@@ -30,7 +31,7 @@ pub(crate) struct FileSource {
 
 impl FileInbox {
     /// Becomes the inbox's reader; refused while another process is.
-    pub(crate) fn consumer(self: &Arc<Self>) -> Result<Consumer> {
+    pub(super) fn read(self: Arc<Self>) -> Result<Consumer> {
         // Makes the inbox, so that its files have a place.
         self.section(|_| Ok(()))?;
         let timeout = self.options.reader_timeout;
@@ -50,7 +51,7 @@ impl FileInbox {
         let cursor = Cursor::load(&self.paths.cursor)?;
         let source = FileSource {
             bell: Bell::new(&self.paths.wake)?,
-            inbox: Arc::clone(self),
+            inbox: Arc::clone(&self),
             read_to: 0,
             incarnation: 0,
             damaged: false,

@@ -12,61 +12,21 @@ use store::fault::reached;
 use store::home::create_durable_dir;
 use store::lock::FileLock;
 use store::name::Name;
-use store::secret_filter::SecretFilter;
 use uuid::Uuid;
 
-use crate::consumer::sweep;
+use crate::backend::Asking;
 use crate::error::{MailError, Result};
 use crate::fault;
 use crate::files::FileMail;
+use crate::files::inbox::sweep;
 use crate::line;
 use crate::protocol::Question;
 use crate::request::{Reply, Request, RequestState};
+use crate::requests::{KEPT, Requests, no_such_request};
 
-/// How long a request waits for its answer unless it says otherwise.
-pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(600);
-
-/// How many requests that have their answer are kept.
-pub(crate) const KEPT: usize = 256;
-
-/// All requests of a team.
-#[derive(Debug, Default)]
-pub struct Requests {
-    /// Oldest first.
-    pub requests: Vec<Request>,
-    /// Files that cannot be read, and why.
-    pub unreadable: Vec<(PathBuf, String)>,
-}
-
-/// The question as it may be stored.
-pub(crate) fn without_secrets(question: Question, filter: &SecretFilter) -> Result<Question> {
-    if filter.is_none() {
-        return Ok(question);
-    }
-    let not_json = |error: serde_json::Error| MailError::invalid("request", error.to_string());
-    let mut value = serde_json::to_value(question).map_err(not_json)?;
-    filter.value(&mut value);
-    serde_json::from_value(value).map_err(not_json)
-}
-
-/// Says that there is no request `id`, with the one of those that wait that may be meant.
-pub(crate) fn no_such_request<'r>(
-    id: &str,
-    known: impl IntoIterator<Item = &'r Request>,
-) -> MailError {
-    let waiting = known
-        .into_iter()
-        .filter(|request| request.waits())
-        .map(|request| request.id.as_str());
-    MailError::NoSuchRequest {
-        id: id.to_owned(),
-        nearest: store::nearest(id, waiting).map(str::to_owned),
-    }
-}
-
-impl FileMail {
-    /// `question` went through [`without_secrets`].
-    pub(crate) fn ask(
+impl Asking for FileMail {
+    /// `question` went through [`without_secrets`](crate::requests::without_secrets).
+    fn ask(
         &self,
         from: &Name,
         to: &Name,
@@ -95,14 +55,8 @@ impl FileMail {
         }
     }
 
-    /// Removes a request nobody was told of: nothing was asked.
-    fn take_back<T>(&self, request: &Request, error: MailError) -> Result<T> {
-        atomic::remove(&self.request_path(&request.id))?;
-        Err(error)
-    }
-
     /// `reply` went through [`Reply::checked`].
-    pub(crate) fn reply(&self, id: &str, by: &Name, reply: &Reply) -> Result<Request> {
+    fn reply(&self, id: &str, by: &Name, reply: &Reply) -> Result<Request> {
         let (mut request, problem) = {
             let _lock = self.lock_requests()?;
             let mut request = self.find_request(id)?;
@@ -129,12 +83,12 @@ impl FileMail {
         problem.map_or(Ok(request), Err)
     }
 
-    pub(crate) fn request(&self, id: &str) -> Result<Request> {
+    fn request(&self, id: &str) -> Result<Request> {
         self.requests()?;
         self.find_request(id)
     }
 
-    pub(crate) fn requests(&self) -> Result<Requests> {
+    fn requests(&self) -> Result<Requests> {
         let mut found = self.read_requests()?;
         let now = self.now_ms();
         for request in &mut found.requests {
@@ -151,11 +105,19 @@ impl FileMail {
         Ok(found)
     }
 
-    pub(crate) fn waiting_requests(&self) -> Result<Vec<Request>> {
+    fn waiting_requests(&self) -> Result<Vec<Request>> {
         let now = self.now_ms();
         let mut found = self.read_requests()?.requests;
         found.retain(|it| it.state == RequestState::Pending && !it.is_overdue(now));
         Ok(found)
+    }
+}
+
+impl FileMail {
+    /// Removes a request nobody was told of: nothing was asked.
+    fn take_back<T>(&self, request: &Request, error: MailError) -> Result<T> {
+        atomic::remove(&self.request_path(&request.id))?;
+        Err(error)
     }
 
     fn expire(&self, request: &mut Request) -> Result<()> {
@@ -173,7 +135,7 @@ impl FileMail {
             return Ok(());
         };
         let waited = request.waits();
-        let sent = self.post(&draft).map(|_| ());
+        let sent = self.at(&draft.to)?.append(&draft).map(|_| ());
         if !matches!(sent, Ok(()) | Err(MailError::NotDurable { .. })) {
             return sent;
         }

@@ -13,7 +13,8 @@ use store::fault::reached;
 
 use crate::error::Result;
 use crate::fault;
-use crate::inbox::{FileInbox, Live};
+use crate::files::inbox::FileInbox;
+use crate::files::live::Live;
 use crate::line::{self, Scan, Scanned};
 
 /// Damaged lines are kept up to this many bytes.

@@ -1,4 +1,4 @@
-//! What mail promises, on files.
+//! What mail promises, on files and in memory.
 
 #![expect(
     clippy::unwrap_used,
@@ -45,3 +45,29 @@ fn team() -> Team {
 }
 
 mail_suite::every_promise!(team());
+
+/// The same promises, in memory.
+mod in_memory {
+    use super::*;
+
+    fn team() -> Team {
+        let memory = mailbox::Memory::default();
+        let clock = Arc::new(ManualClock::at(1_700_000_000_000));
+        let (read, moved) = (Arc::clone(&clock), Arc::clone(&clock));
+        Team {
+            limits: mailbox::Limits::default(),
+            open_with: Box::new(move |options| {
+                let options = MailOptions {
+                    reader_timeout: std::time::Duration::from_millis(50),
+                    clock: clock.clone(),
+                    ..options
+                };
+                Mailbox::in_memory(&memory, options)
+            }),
+            now: Box::new(move || read.now_ms()),
+            pass: Box::new(move |ms| moved.set(moved.now_ms() + ms)),
+        }
+    }
+
+    mail_suite::every_promise!(team());
+}
