@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tidy::{crates, cycles, paths, sources, thin};
+use tidy::{crates, cycles, english, paths, sources, thin};
 
 /// Every crate of the product.
 const CRATES: [&str; 15] = [
@@ -114,6 +114,22 @@ fn no_hint_begins_with_something_that_deletes() {
         }
     }
     assert_none(&problems);
+}
+
+#[test]
+fn denied_phrases_only_get_fewer() {
+    let findings = english::find(&root()).unwrap();
+    let problem = english::problem(&findings, english::MOST);
+    assert_none(problem.as_slice());
+}
+
+/// For a look: the denied phrases of every file. Run it with `--ignored --nocapture`.
+#[test]
+#[ignore = "prints, checks nothing"]
+fn print_denied_phrases() {
+    for english::Finding { file, line, words } in english::find(&root()).unwrap() {
+        println!("{file}:{line}: {words}");
+    }
 }
 
 /// For a look: the circles of every crate. Run it with `--ignored --nocapture`.
