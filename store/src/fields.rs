@@ -114,7 +114,7 @@ impl<'a> Fields<'a> {
         value.filter(|value| self.settings || !value.is_null())
     }
 
-    /// Whether a field is there and `null`.
+    /// True if a field is there and `null`.
     pub fn is_null(&self, key: &str) -> bool {
         self.map.get(key).is_some_and(Value::is_null)
     }

@@ -182,7 +182,7 @@ fn memory_file() -> io::Result<(File, PathBuf)> {
 mod tests {
     use super::*;
 
-    /// Whether `target` fails with this input.
+    /// True if `target` fails with this input.
     fn notices(target: fn(&[u8]), input: &[u8]) -> bool {
         std::panic::catch_unwind(|| target(input)).is_err()
     }

@@ -236,7 +236,7 @@ impl ReusableLock {
         try_lock(self.file()?).context("lock", &self.path)
     }
 
-    /// Whether the lock's file has been opened.
+    /// True if the lock's file has been opened.
     pub fn was_opened(&self) -> bool {
         self.file.is_some()
     }
@@ -296,7 +296,7 @@ pub fn wait_until_free(path: &Path, limit: Duration) -> Result<bool> {
     }
 }
 
-/// Whether some process holds the lock on `path` at this moment; no file, no lock.
+/// True if some process holds the lock on `path` at this moment; no file, no lock.
 pub fn is_held(path: &Path) -> Result<bool> {
     match File::open(path).if_there("open", path)? {
         Some(file) => is_file_held(&file).context("lock", path),

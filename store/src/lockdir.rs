@@ -232,7 +232,7 @@ impl LockDirs {
 }
 
 impl HeldDirs {
-    /// Whether nobody has taken any of them over; checked right before a change.
+    /// True if nobody has taken any of them over; checked right before a change.
     pub fn still_ours(&self) -> Result<bool> {
         for identity in &self.held {
             if Identity::of(&identity.path)?.as_ref() != Some(identity) {

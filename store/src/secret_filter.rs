@@ -21,7 +21,7 @@ impl SecretFilter {
         Self(Some(Arc::new(change)))
     }
 
-    /// Whether every text stays as it is.
+    /// True if every text stays as it is.
     pub fn is_none(&self) -> bool {
         self.0.is_none()
     }

@@ -41,7 +41,7 @@ impl Look {
         }
     }
 
-    /// Whether nothing may have changed.
+    /// True if nothing may have changed.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::At(names) if names.is_empty())
     }
@@ -176,12 +176,12 @@ impl Hints {
         }
     }
 
-    /// Whether all of the directories are watched.
+    /// True if all of the directories are watched.
     pub fn are_complete(&self) -> bool {
         self.complete
     }
 
-    /// Whether something changed since the last call.
+    /// True if something changed since the last call.
     pub fn take(&self) -> bool {
         self.came.swap(false, Ordering::AcqRel)
     }

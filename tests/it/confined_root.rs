@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{CCB, ON_TERMINAL, PEER_PROBE};
 
-/// Whether there are powers to take away, and a kernel that confines; says so if not.
+/// True if there are powers to take away, and a kernel that confines; says so if not.
 fn is_tested() -> bool {
     let root = rustix::process::geteuid().is_root();
     let why = match swarm::sandbox::support() {

@@ -207,7 +207,7 @@ impl Case<'_> {
         self.path.to_string_lossy().contains(&format!("/{FAN}/"))
     }
 
-    /// Whether an error says which file it is about.
+    /// True if an error says which file it is about.
     fn is_named(&self, why: &str) -> bool {
         let name = self.file_name();
         let task = name.strip_suffix(".json").map(|id| format!("task {id}"));

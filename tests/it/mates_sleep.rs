@@ -30,7 +30,7 @@ fn start_with(team: &NativeTeam, more: &[&str], steps: &[Step]) -> String {
     id
 }
 
-/// Whether an agent of the process has a thread.
+/// True if an agent of the process has a thread.
 fn is_awake(team: &NativeTeam) -> bool {
     has_thread(team, &["mate"])
 }

@@ -89,7 +89,7 @@ fn bash(line: &str) -> Step {
     Step::tool("Bash", json!({ "command": line }))
 }
 
-/// Whether commands can be confined on this machine; says so if not.
+/// True if commands can be confined on this machine; says so if not.
 fn can_confine() -> bool {
     match swarm::sandbox::support() {
         Ok(()) => true,

@@ -50,7 +50,7 @@ fn steps() -> Vec<Step> {
     steps
 }
 
-/// Whether two words are the same but for what differs from run to run: times, commits, ids.
+/// True if two words are the same but for what differs from run to run: times, commits, ids.
 fn same_word(told: &str, seen: &str) -> bool {
     told == seen || (shape(told).is_some() && shape(told) == shape(seen))
 }

@@ -22,7 +22,7 @@ struct Agent {
     /// How it names our tool `TaskCreate`.
     ours: &'static str,
     launch: fn(&RealWorld, &str) -> Launch,
-    /// Whether the end of its input ends it.
+    /// True if the end of its input ends it.
     ends: bool,
 }
 

@@ -266,7 +266,7 @@ impl CiRunner {
 }
 
 impl Job {
-    /// Whether a step runs, by its `if`.
+    /// True if a step runs, by its `if`.
     fn wants(&self, condition: &str) -> bool {
         let mut parts = condition.split("&&").map(str::trim);
         let always = condition.contains("always()");

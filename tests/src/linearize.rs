@@ -20,7 +20,7 @@ pub trait Spec {
     /// The state and the answer after `op`.
     fn step(&self, state: &Self::State, op: &Self::Op) -> (Self::State, Self::Answer);
 
-    /// Whether a call with this answer changes nothing in whatever state it is made.
+    /// True if a call with this answer changes nothing in whatever state it is made.
     fn only_looks(&self, answer: &Self::Answer) -> bool;
 }
 

@@ -126,7 +126,7 @@ pub fn project(fan: &Fan) {
     fan.commit();
 }
 
-/// Whether all its tests pass.
+/// True if all its tests pass.
 pub fn is_green(dir: &Path) -> bool {
     let ended = Command::new("sh")
         .arg("check.sh")

@@ -84,7 +84,7 @@ impl SessionScene {
         }
     }
 
-    /// Whether native agents follow scripts.
+    /// True if native agents follow scripts.
     pub fn is_native(&self) -> bool {
         self.model.is_some()
     }

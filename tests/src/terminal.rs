@@ -103,7 +103,7 @@ impl Terminal {
         self.child.wait().expect("its end")
     }
 
-    /// Whether keys are echoed and lines are edited by the terminal itself, as shells want it.
+    /// True if keys are echoed and lines are edited by the terminal itself, as shells want it.
     pub fn is_cooked(&self) -> bool {
         let modes = rustix::termios::tcgetattr(&self.keys).expect("a terminal");
         let wanted = LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG;
@@ -216,7 +216,7 @@ impl Screen {
         wrapped.map(|(row, _)| row).collect()
     }
 
-    /// Whether a program has taken the whole screen.
+    /// True if a program has taken the whole screen.
     pub fn is_taken(&self) -> bool {
         self.0.alternate_screen()
     }
@@ -232,7 +232,7 @@ impl Screen {
         self.0.cell(row, column)
     }
 
-    /// Whether `text` begins somewhere on a ground of its own, as what is chosen does.
+    /// True if `text` begins somewhere on a ground of its own, as what is chosen does.
     pub fn is_marked(&self, text: &str) -> bool {
         let (rows, columns) = self.size();
         let first = text.chars().next().map(String::from).unwrap_or_default();
@@ -248,7 +248,7 @@ impl Screen {
         })
     }
 
-    /// Whether the cursor can be seen.
+    /// True if the cursor can be seen.
     pub fn has_cursor(&self) -> bool {
         !self.0.hide_cursor()
     }
@@ -269,7 +269,7 @@ impl Screen {
         panic!("no {text:?} in\n{self:?}");
     }
 
-    /// Whether anything on it has a colour.
+    /// True if anything on it has a colour.
     pub fn has_colours(&self) -> bool {
         let (rows, columns) = self.0.size();
         let mut cells = (0..rows.get())

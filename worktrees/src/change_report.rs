@@ -97,7 +97,7 @@ impl Changes {
         json
     }
 
-    /// Whether `commit` is all there is.
+    /// True if `commit` is all there is.
     pub(crate) fn only_commits_until(&self, commit: &str) -> bool {
         let rest = Self {
             commits: 0,
@@ -130,7 +130,7 @@ impl Changes {
         .judged()
     }
 
-    /// Whether there are commits and nothing else that could be lost.
+    /// True if there are commits and nothing else that could be lost.
     pub(crate) fn are_only_commits(&self) -> bool {
         let mut rest = self.clone();
         rest.commits = 0;

@@ -196,7 +196,7 @@ pub(crate) fn some<T: AsRef<str>>(files: &[T]) -> String {
 }
 
 impl TreeError {
-    /// Whether it says nothing about what was asked, only about the moment: somebody killed git,
+    /// True if it says nothing about what was asked, only about the moment: somebody killed git,
     /// the disk is full, a lock was held. Asked again later, it may well be done.
     pub fn is_passing(&self) -> bool {
         matches!(

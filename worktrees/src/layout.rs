@@ -11,7 +11,7 @@ use crate::slug::Slug;
 /// How the names of check trees begin; a number follows.
 pub(crate) const CHECK_PREFIX: &str = "ccb-check-";
 
-/// Whether a directory of this name among the working trees is one for checks.
+/// True if a directory of this name among the working trees is one for checks.
 pub(crate) fn is_check_name(name: &str) -> bool {
     let number = name.strip_prefix(CHECK_PREFIX);
     number.is_some_and(|number| number.parse::<usize>().is_ok())

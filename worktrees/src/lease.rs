@@ -25,7 +25,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// Whether the holder's agent has a `.git` of its own in the worktree.
+    /// True if the holder's agent has a `.git` of its own in the worktree.
     pub fn is_inside(&self) -> bool {
         self.stay.is_some()
     }

@@ -219,7 +219,7 @@ impl Trees {
         })
     }
 
-    /// Whether `commit` is part of a branch, as that stands now.
+    /// True if `commit` is part of a branch, as that stands now.
     pub fn is_on(&self, branch: &str, commit: &str) -> Result<bool, TreeError> {
         let tip = match RemoteBranch::parse(branch) {
             Some(remote) => remote.fetch(&self.layout)?,

@@ -73,7 +73,7 @@ impl Repository {
         })
     }
 
-    /// Whether it is still there.
+    /// True if it is still there.
     pub fn is_there(&self) -> bool {
         looks_like_git_dir(&self.common_dir)
     }

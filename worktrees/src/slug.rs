@@ -65,7 +65,7 @@ impl Slug {
         format!("worktree/{}", self.flat())
     }
 
-    /// Whether both would be the same where case does not count.
+    /// True if both would be the same where case does not count.
     pub(crate) fn clashes_with(&self, other: &str) -> bool {
         self.0.eq_ignore_ascii_case(other)
     }

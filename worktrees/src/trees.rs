@@ -166,7 +166,7 @@ impl Trees {
         Ok(lease)
     }
 
-    /// Whether somebody works in the tree right now.
+    /// True if somebody works in the tree right now.
     pub fn is_held(&self, slug: &Slug) -> Result<bool, TreeError> {
         let lease = self.layout.lease(slug);
         Ok(lease.exists() && FileLock::try_exclusive(&lease)?.is_none())

@@ -136,7 +136,7 @@ impl Claimer {
         }
     }
 
-    /// Whether there was something.
+    /// True if there was something.
     fn claim(&self) -> Result<bool, Failure> {
         if self.what == What::Bare {
             let rows = self.database.read(|session| {

@@ -109,7 +109,7 @@ impl DatabaseError {
         }
     }
 
-    /// Whether the server refused because the row is there already.
+    /// True if the server refused because the row is there already.
     pub fn is_duplicate(&self) -> bool {
         matches!(self, Self::Server { code, .. } if code == "23505")
     }

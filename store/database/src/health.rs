@@ -20,9 +20,9 @@ pub struct Health {
     pub max_connections: i64,
     /// Those of all users and databases.
     pub connections: i64,
-    /// Whether it removes dead rows by itself.
+    /// True if it removes dead rows by itself.
     pub autovacuum: bool,
-    /// Whether a notification arrives. It does not where PgBouncer pools transactions.
+    /// True if a notification arrives. It does not where PgBouncer pools transactions.
     pub hears: bool,
     /// The tables of the schema, by name.
     pub tables: Vec<TableHealth>,
@@ -81,7 +81,7 @@ impl Database {
         })
     }
 
-    /// Whether what is said on a channel arrives here.
+    /// True if what is said on a channel arrives here.
     fn hears(&self) -> bool {
         let mut listener = self.listen(&format!("{}_doctor", self.settings().schema()));
         let deadline = Instant::now() + PATIENCE;

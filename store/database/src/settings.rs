@@ -61,7 +61,7 @@ const SILENT: Duration = Duration::from_secs(10);
 /// How long a change may take, with every new try.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Whether this is meant as the address of a database.
+/// True if this is meant as the address of a database.
 pub fn is_url(text: &str) -> bool {
     text.starts_with("postgres://") || text.starts_with("postgresql://")
 }
@@ -122,7 +122,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Whether the address itself holds the password. Everybody on the machine can read the
+    /// True if the address itself holds the password. Everybody on the machine can read the
     /// arguments of a command, so such an address must not be one.
     pub fn has_password_in_address(&self) -> bool {
         self.in_address

@@ -28,7 +28,7 @@ crate::words! {
 }
 
 impl RuntimeKind {
-    /// Whether a model decides what the agent does; a shell runs its prompt as a command.
+    /// True if a model decides what the agent does; a shell runs its prompt as a command.
     pub fn has_model(self) -> bool {
         self != Self::Shell
     }

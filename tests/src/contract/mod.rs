@@ -82,17 +82,17 @@ pub trait Subject: Sync {
     /// Changes how its agents are started, where the usual way does not do.
     fn prepare(&self, _launch: &mut Launch) {}
 
-    /// Whether the agent is a program, and no thread of this one.
+    /// True if the agent is a program, and no thread of this one.
     fn has_program(&self) -> bool {
         true
     }
 
-    /// Whether the runtime may give the program this variable of its own accord.
+    /// True if the runtime may give the program this variable of its own accord.
     fn adds(&self, _variable: &str) -> bool {
         false
     }
 
-    /// Whether this variable reaches the program in another way than by its environment, which
+    /// True if this variable reaches the program in another way than by its environment, which
     /// others could read. A program that has such variables may close itself to others.
     fn hides(&self, _variable: &str) -> bool {
         false
@@ -103,12 +103,12 @@ pub trait Subject: Sync {
         48 * 1024
     }
 
-    /// Whether the agent has a protocol by which it can be stopped.
+    /// True if the agent has a protocol by which it can be stopped.
     fn obeys_stop(&self) -> bool {
         true
     }
 
-    /// Whether the model has got to see `text`; `session` is what happened so far.
+    /// True if the model has got to see `text`; `session` is what happened so far.
     fn was_told(&self, session: &Session<'_>, text: &str) -> bool {
         session.said(text)
     }

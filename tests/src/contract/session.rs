@@ -220,7 +220,7 @@ impl<'a> Session<'a> {
         ends.count()
     }
 
-    /// Whether the model said this.
+    /// True if the model said this.
     pub fn said(&self, text: &str) -> bool {
         self.log
             .iter()

@@ -199,7 +199,7 @@ impl Player {
         self.out.acp().map(|acp| acp.persona().while_busy)
     }
 
-    /// Whether the end of its input is its own end, also in the middle of a turn.
+    /// True if the end of its input is its own end, also in the middle of a turn.
     fn is_cut_off(&self) -> bool {
         let acp = self.out.acp();
         self.input.ended && acp.is_some_and(|acp| !acp.persona().lingers)

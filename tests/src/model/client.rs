@@ -12,7 +12,7 @@ pub struct Reply {
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: String,
-    /// Whether the connection broke before the end.
+    /// True if the connection broke before the end.
     pub broken: bool,
 }
 

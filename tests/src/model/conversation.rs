@@ -49,7 +49,7 @@ impl Conversation {
         first.unwrap_or("nothing").to_owned()
     }
 
-    /// Whether anybody but the model said this.
+    /// True if anybody but the model said this.
     pub fn was_told(&self, text: &str) -> bool {
         let mut told = self
             .turns

@@ -29,7 +29,7 @@ impl Request {
 pub(super) struct Connection {
     reader: BufReader<TcpStream>,
     out: TcpStream,
-    /// Whether a streamed answer has begun.
+    /// True if a streamed answer has begun.
     streaming: bool,
 }
 
@@ -161,7 +161,7 @@ impl Connection {
         self.out.shutdown(Shutdown::Both).ok();
     }
 
-    /// Whether the other side has closed.
+    /// True if the other side has closed.
     pub(super) fn is_gone(&mut self) -> bool {
         if self.out.set_nonblocking(true).is_err() {
             return true;

@@ -53,7 +53,7 @@ pub enum Outcome {
 }
 
 impl Recorded {
-    /// Whether this text is in its very bytes, quoted as JSON quotes it.
+    /// True if this text is in its very bytes, quoted as JSON quotes it.
     pub fn raw_contains(&self, text: &str) -> bool {
         let quoted = Value::from(text).to_string();
         let text = &quoted.as_bytes()[1..quoted.len() - 1];

@@ -207,7 +207,7 @@ fn is_colons(tokens: &[TokenTree]) -> bool {
         if first.as_char() == ':' && first.spacing() == Spacing::Joint && second.as_char() == ':')
 }
 
-/// Whether this is `#[cfg(test)]`, or a `cfg` that needs `test` besides other things.
+/// True if this is `#[cfg(test)]`, or a `cfg` that needs `test` besides other things.
 fn is_cfg_test(tokens: &[TokenTree]) -> bool {
     let [TokenTree::Punct(hash), TokenTree::Group(group), ..] = tokens else {
         return false;

@@ -138,7 +138,7 @@ pub(crate) fn read_records(bytes: &[u8], is_placed: impl Fn(&[u8]) -> bool, chan
     }
 }
 
-/// Whether `path` is this thing the set-up put there, and still the same.
+/// True if `path` is this thing the set-up put there, and still the same.
 fn is_untouched(tree: &Path, placed: &Placed, path: &[u8]) -> bool {
     if placed.path.as_bytes() != path {
         return false;

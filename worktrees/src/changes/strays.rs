@@ -126,7 +126,7 @@ impl Trees {
         Ok(())
     }
 
-    /// Whether a tree is in a place of ours, such as one that a check is made in.
+    /// True if a tree is in a place of ours, such as one that a check is made in.
     fn is_internal(&self, path: &Path) -> bool {
         path.starts_with(self.layout.common.join("ccb"))
     }

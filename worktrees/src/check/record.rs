@@ -77,7 +77,7 @@ impl CheckState {
         layout.checks().join(format!("{name}.json"))
     }
 
-    /// Whether the directory of this name is a check tree, whatever is left of it.
+    /// True if the directory of this name is a check tree, whatever is left of it.
     pub(crate) fn is_ours(layout: &Layout, name: &str) -> bool {
         let marker = layout.trees().join(name).join(".git").join(MARKER);
         Self::path(layout, name).exists() || marker.is_file()

@@ -56,7 +56,7 @@ pub(crate) struct Traits {
     /// The patterns of the main tree, if that is a sparse one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) main_sparse: Option<String>,
-    /// Whether those patterns are directories.
+    /// True if those patterns are directories.
     pub(crate) cone: bool,
 }
 
@@ -207,8 +207,8 @@ impl CheckRepo<'_> {
         Ok(atomic::replace(&dir, &path, bytes, Durability::Relaxed)?)
     }
 
-    /// Whether the index says of every file that it is looked at. Bits that keep git from
-    /// looking (`assume-unchanged`, `skip-worktree`) stay from one checkout to the next.
+    /// True if the index says of every file that it is looked at. Bits that keep git from looking
+    /// (`assume-unchanged`, `skip-worktree`) stay from one checkout to the next.
     pub(crate) fn index_is_sound(&self) -> bool {
         let sparse = self.sparse.is_some() || self.traits.main_sparse.is_some();
         let index = atomic::read(&self.git_dir().join("index"));

@@ -102,7 +102,7 @@ impl Trees {
         all
     }
 
-    /// Whether what is in this directory is a check tree.
+    /// True if what is in this directory is a check tree.
     pub(crate) fn is_check_tree(&self, dir: &Path) -> bool {
         let name = dir.file_name().unwrap_or_default().to_string_lossy();
         is_check_name(&name) && CheckState::is_ours(&self.layout, &name)
@@ -220,7 +220,7 @@ impl CheckTree {
         Ok(())
     }
 
-    /// Whether there is anything besides the files of the commit.
+    /// True if there is anything besides the files of the commit.
     fn has_more_files(&self) -> Result<bool, TreeError> {
         if let Some(only) = untouched::has_only_indexed(&self.path, &self.path.join(".git")) {
             return Ok(!only);

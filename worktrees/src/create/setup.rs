@@ -226,7 +226,7 @@ fn trimmed<'a>(dirs: impl Iterator<Item = &'a String>) -> Vec<String> {
     dirs.map(|dir| dir.trim_matches('/').to_owned()).collect()
 }
 
-/// Whether `path` is relative and goes nowhere but down, and not into git's own files.
+/// True if `path` is relative and goes nowhere but down, and not into git's own files.
 pub(crate) fn stays_inside(path: &str) -> bool {
     let path = Path::new(path.trim_end_matches('/'));
     let mut components = path.components();

@@ -31,7 +31,7 @@ pub struct TreeFinding {
 /// What the doctor has found so far.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    /// Whether it repairs what it finds.
+    /// True if it repairs what it finds.
     pub(crate) fix: bool,
     found: Vec<TreeFinding>,
 }

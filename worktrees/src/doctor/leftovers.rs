@@ -84,7 +84,7 @@ impl Trees {
         Ok(())
     }
 
-    /// Whether the commit a record's HEAD is at is on a branch.
+    /// True if the commit a record's HEAD is at is on a branch.
     fn is_kept_elsewhere(&self, record: &Path) -> Result<bool, TreeError> {
         match files::head(&self.layout, record) {
             Head::Branch(_, tip) => Ok(tip.is_some()),

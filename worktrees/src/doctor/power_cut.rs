@@ -81,7 +81,7 @@ impl Trees {
         })
     }
 
-    /// Whether git's files about the tree have lost their content.
+    /// True if git's files about the tree have lost their content.
     pub(crate) fn is_torn(&self, entry: &Entry) -> bool {
         let tree = entry.path();
         if !tree.is_dir() {
@@ -131,7 +131,7 @@ impl Trees {
         file.is_file().then_some(file)
     }
 
-    /// Whether a ref has no content, or names a commit that is not there.
+    /// True if a ref has no content, or names a commit that is not there.
     fn leads_nowhere(&self, reference: &Path) -> bool {
         let text = atomic::read(reference).ok().flatten().unwrap_or_default();
         let text = String::from_utf8_lossy(&text).trim().to_owned();

@@ -35,7 +35,7 @@ pub(crate) fn unfinished(layout: &Layout, flat: &str) -> Vec<PathBuf> {
     all(layout).into_iter().filter(ours).filter(half).collect()
 }
 
-/// Whether a working tree has this branch checked out.
+/// True if a working tree has this branch checked out.
 pub(crate) fn is_checked_out(layout: &Layout, branch: &str) -> Result<bool, TreeError> {
     let reference = format!("refs/heads/{branch}");
     if layout.common.join("reftable").exists() {

@@ -273,7 +273,7 @@ impl Git {
     }
 }
 
-/// Whether somebody ended it, or a git it had started, before it was done. One that crashed is
+/// True if somebody ended it, or a git it had started, before it was done. One that crashed is
 /// another matter: it would crash again.
 fn was_killed(finished: &Finished) -> bool {
     use rustix::process::Signal;

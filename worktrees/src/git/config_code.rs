@@ -160,7 +160,7 @@ pub(super) fn of_tree(admin: &Path) -> Option<String> {
     None
 }
 
-/// Whether an entry of this name and value makes git run a program.
+/// True if an entry of this name and value makes git run a program.
 pub(crate) fn runs_code(key: &str, value: &str) -> bool {
     runs(key, value).is_some()
 }

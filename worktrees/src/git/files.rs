@@ -124,7 +124,7 @@ pub(crate) fn parse_head(text: &str) -> Head {
     }
 }
 
-/// Whether it is a branch's full name. An agent can write anything there, and the name becomes a
+/// True if it is a branch's full name. An agent can write anything there, and the name becomes a
 /// path: with `..` in it another file would be read.
 fn is_branch(name: &str) -> bool {
     name.starts_with("refs/heads/") && git2::Reference::is_valid_name(name)
@@ -147,12 +147,12 @@ pub(crate) fn packed_ref(packed: &str, name: &str) -> Option<String> {
     })
 }
 
-/// Whether `text` is a full object name.
+/// True if `text` is a full object name.
 pub(crate) fn is_oid(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Whether it is the all-zero name, which stands for no object.
+/// True if it is the all-zero name, which stands for no object.
 pub(crate) fn is_zero(oid: &str) -> bool {
     oid.bytes().all(|byte| byte == b'0')
 }
@@ -231,7 +231,7 @@ pub(crate) fn stashes_in(bytes: &[u8], branch: &str) -> usize {
         .count()
 }
 
-/// Whether nothing is there but what git puts into an empty tree.
+/// True if nothing is there but what git puts into an empty tree.
 pub(crate) fn is_bare(path: &Path) -> bool {
     match std::fs::symlink_metadata(path) {
         Err(_) => true,
@@ -244,7 +244,7 @@ pub(crate) fn is_bare(path: &Path) -> bool {
     }
 }
 
-/// Whether the file is there and has lost its content: empty, or nothing but zeros.
+/// True if the file is there and has lost its content: empty, or nothing but zeros.
 pub(crate) fn has_no_text(path: &Path) -> bool {
     match atomic::read(path) {
         Ok(Some(bytes)) => bytes.is_empty() || bytes.contains(&0),

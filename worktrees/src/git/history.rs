@@ -158,7 +158,7 @@ impl History {
         })
     }
 
-    /// Whether the repository has this object.
+    /// True if the repository has this object.
     pub(crate) fn has(&self, oid: &str) -> Result<bool, TreeError> {
         let found = self.opened.as_deref().and_then(|repo| {
             let odb = repo.odb().ok()?;
@@ -253,7 +253,7 @@ impl History {
         diff.deltas().map(name).collect()
     }
 
-    /// Whether `commit` has something at `path`.
+    /// True if `commit` has something at `path`.
     pub(crate) fn has_path(&self, commit: &str, path: &str) -> Result<bool, TreeError> {
         let found = self.opened.as_deref().and_then(|repo| {
             let tree = repo.find_commit(Oid::from_str(commit).ok()?).ok()?.tree();
@@ -268,7 +268,7 @@ impl History {
         }
     }
 
-    /// Whether `commit` is known to be one step after `base` and no merge. Not knowing is a no.
+    /// True if `commit` is known to be one step after `base` and no merge. Not knowing is a no.
     pub(crate) fn is_next(&self, base: &str, commit: &str) -> bool {
         let found = self.opened.as_deref().and_then(|repo| {
             let commit = repo.find_commit(Oid::from_str(commit).ok()?).ok()?;
@@ -278,7 +278,7 @@ impl History {
         found.unwrap_or(false)
     }
 
-    /// Whether everything in `commit` is also in `of`.
+    /// True if everything in `commit` is also in `of`.
     pub(crate) fn is_ancestor(&self, commit: &str, of: &str) -> Result<bool, TreeError> {
         Ok(self.count_beyond(of, &[commit.to_owned()])? == 0)
     }

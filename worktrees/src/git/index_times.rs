@@ -132,8 +132,8 @@ impl<'a> IndexEntry<'a> {
         &self.0[NAME..]
     }
 
-    /// Whether the file is still the one git saw. Not if git was told not to look at it, or if it is
-    /// neither a file nor a link.
+    /// True if the file is still the one git saw. Not if git was told not to look at it, or if it
+    /// is neither a file nor a link.
     pub(crate) fn is_as_in(self, now: &Stat) -> bool {
         let same = |at: usize, value: [u8; 4]| self.0[at..at + 4] == value;
         let mode = match now.st_mode & 0o170_000 {
@@ -197,7 +197,7 @@ fn stat(dir: &File, path: &OsStr) -> rustix::io::Result<Stat> {
     statat(dir.as_fd(), path, AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// Whether the file is what git put there.
+/// True if the file is what git put there.
 fn is_as_checked_out(now: &Stat, entry: &[u8]) -> bool {
     let same = |at: usize, value: [u8; 4]| entry[at..at + 4] == value;
     same(MTIME, low_bytes(now.st_mtime))

@@ -159,7 +159,7 @@ fn common_dir(path: &Path) -> Option<PathBuf> {
     path.ancestors().find(is_common).map(Path::to_owned)
 }
 
-/// Whether nobody but us and our agents has reason to lock it: a tree of ours, a ref of ours.
+/// True if nobody but us and our agents has reason to lock it: a tree of ours, a ref of ours.
 fn is_ours(common: &Path, path: &Path) -> bool {
     let Ok(inside) = path.strip_prefix(common) else {
         return false;

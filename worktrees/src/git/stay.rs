@@ -85,7 +85,7 @@ impl Layout {
     }
 }
 
-/// Whether the `.git` of the worktree at `tree` is private, or may be half way to or from that.
+/// True if the `.git` of the worktree at `tree` is private, or may be half way to or from that.
 pub(crate) fn is_stay(layout: &Layout, tree: &Path) -> bool {
     std::fs::symlink_metadata(layout.stay_file(tree)).is_ok()
 }

@@ -19,7 +19,7 @@ use crate::git::index_times::{IndexEntry, PlainIndex};
 /// With more files than this git is faster, because it looks at several at once.
 const MOST_FILES: usize = 20_000;
 
-/// Whether the files of `tree` are those its index names, unchanged, and there is nothing else but
+/// True if the files of `tree` are those its index names, unchanged, and there is nothing else but
 /// what `keeps` says belongs there. `false` also means that git has to be asked.
 pub(crate) fn is_untouched(tree: &Path, admin: &Path, keeps: &dyn Fn(&[u8]) -> bool) -> bool {
     let path = admin.join("index");

@@ -51,7 +51,7 @@ pub struct MergeRequest<'a> {
     pub dry_run: bool,
 }
 
-/// Whether something is still to land, with the commit that the branch would get.
+/// True if something is still to land, with the commit that the branch would get.
 pub struct Wanted<'a>(pub &'a dyn Fn(&str) -> bool);
 
 impl std::fmt::Debug for Wanted<'_> {
@@ -160,7 +160,7 @@ impl Trees {
         Err(TreeError::TargetMoved { branch })
     }
 
-    /// Whether exactly these files have passed the check.
+    /// True if exactly these files have passed the check.
     fn is_proven(&self, commit: &str, request: &MergeRequest<'_>) -> bool {
         let history = self.layout.history();
         let files = |commit: &str| history.tree_of(commit).ok();

@@ -75,7 +75,7 @@ pub struct Landing {
 }
 
 impl Landing {
-    /// Whether it counts: nobody has undone it, or began to and it is not known how that ended.
+    /// True if it counts: nobody has undone it, or began to and it is not known how that ended.
     pub fn stands(&self) -> bool {
         self.undone.as_ref().is_none_or(|undone| undone.pending)
     }
@@ -226,7 +226,7 @@ impl Trees {
         [self.layout.registry(), path(&self.layout)]
     }
 
-    /// Whether the branch was really moved: one whose mover was killed says so itself.
+    /// True if the branch was really moved: one whose mover was killed says so itself.
     fn has_landed(&self, landed: &LandingRecord) -> bool {
         let on_branch = || {
             let tip = self.layout.tip_of(&landed.into).ok().flatten()?;

@@ -110,7 +110,7 @@ pub fn uncommitted(dir: &Path) -> Result<(usize, usize), TreeError> {
     Ok((zero_split(&bytes).count() - unknown, unknown))
 }
 
-/// Whether git knows who commits in the repository of `dir`.
+/// True if git knows who commits in the repository of `dir`.
 pub fn has_identity(dir: &Path) -> bool {
     // A name git makes up from the machine's is not an answer.
     with_identity(Git::with_config(dir, "var", &["user.useConfigOnly=true"]))

@@ -123,7 +123,7 @@ impl Trees {
         self.make_durable()
     }
 
-    /// Whether the commit is in the repository.
+    /// True if the commit is in the repository.
     pub fn has_commit(&self, commit: &str) -> bool {
         let spec = format!("{commit}^{{commit}}");
         let full = self.layout.history().resolve(&spec);

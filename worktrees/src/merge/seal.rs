@@ -295,7 +295,7 @@ impl Trees {
         in_process::conflicts(&self.layout, ours, theirs).unwrap_or_default()
     }
 
-    /// Whether everything in `commit` is also in `of`.
+    /// True if everything in `commit` is also in `of`.
     pub fn contains(&self, of: &str, commit: &str) -> Result<bool, TreeError> {
         self.layout.history().is_ancestor(commit, of)
     }

@@ -260,7 +260,7 @@ impl Trees {
 }
 
 impl Pooled {
-    /// Whether it is what a tree with this set-up needs.
+    /// True if it is what a tree with this set-up needs.
     pub(crate) fn suits(&self, set_up: &SetUp) -> bool {
         self.sparse == set_up.sparse_patterns() && self.directories == set_up.directories()
     }

@@ -109,7 +109,7 @@ impl Trees {
         }
     }
 
-    /// Whether that can be seen without starting git.
+    /// True if that can be seen without starting git.
     fn is_as_made(&self, pooled: &Pooled, admin: &Path, base: &str) -> bool {
         let at_base = |head| matches!(head, Head::Detached(at) if at == base);
         let indexed = || in_process::write_tree(&self.layout, admin);
@@ -295,7 +295,7 @@ impl Inspected {
 }
 
 impl Pooled {
-    /// Whether what is at `path` was put there by us and stays.
+    /// True if what is at `path` was put there by us and stays.
     fn keeps(&self, path: &[u8]) -> bool {
         let placed = self
             .tree

@@ -184,7 +184,7 @@ fn is_commit(text: &str) -> bool {
     is_oid(text) && !is_zero(text) && !text.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
-/// Whether git itself could have made a ref of this name, as far as that matters to us.
+/// True if git itself could have made a ref of this name, as far as that matters to us.
 fn is_ref_name(name: &str) -> bool {
     let fine = |part: &str| {
         !part.is_empty()

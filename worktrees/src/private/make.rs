@@ -247,7 +247,7 @@ fn settings_in_process(file: &Path) -> Option<Vec<(String, String)>> {
     Some(found)
 }
 
-/// Whether the user has named a directory of hooks for all repositories.
+/// True if the user has named a directory of hooks for all repositories.
 fn names_hooks_elsewhere() -> bool {
     let config = Config::open_default();
     config.is_ok_and(|config| config.get_entry("core.hookspath").is_ok())

@@ -164,7 +164,7 @@ impl Entry {
         Path::new(&self.path)
     }
 
-    /// Whether it is there to be used: neither removed nor half made.
+    /// True if it is there to be used: neither removed nor half made.
     pub fn is_live(&self) -> bool {
         let half_made = matches!(
             self.op,
@@ -173,7 +173,7 @@ impl Entry {
         self.status != TreeStatus::Removed && !half_made
     }
 
-    /// Whether it is there for our own purposes and none of the user's.
+    /// True if it is there for our own purposes and none of the user's.
     pub(crate) fn is_internal(&self) -> bool {
         matches!(self.op, Some(Op::Scratch | Op::Filling))
     }

@@ -92,7 +92,7 @@ impl Registry {
         }
     }
 
-    /// Whether the name is, or would be taken for, that of a tree that is there.
+    /// True if the name is, or would be taken for, that of a tree that is there.
     pub(crate) fn knows(&self, slug: &Slug) -> bool {
         // One that is on its way to or from the pool may come back to its place there.
         let moving = self.worktrees.iter().filter_map(|entry| match &entry.op {

@@ -25,15 +25,15 @@ pub(crate) enum Op {
         seen: u64,
         /// Where its branch stood.
         branch_tip: Option<String>,
-        /// Whether it had no changes.
+        /// True if it had no changes.
         clean: bool,
-        /// Whether ignored files are worth keeping.
+        /// True if ignored files are worth keeping.
         rescue_ignored: bool,
-        /// Whether somebody keeps all of it elsewhere, so that its files need not wait in the
+        /// True if somebody keeps all of it elsewhere, so that its files need not wait in the
         /// trash.
         #[serde(default, skip_serializing_if = "is_false")]
         kept_elsewhere: bool,
-        /// Whether it was in the pool: then the removal is not given up after a crash.
+        /// True if it was in the pool: then the removal is not given up after a crash.
         #[serde(default, skip_serializing_if = "is_false")]
         retiring: bool,
     },

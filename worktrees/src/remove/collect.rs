@@ -177,8 +177,8 @@ impl Trees {
         tips
     }
 
-    /// Whether merging any of `tips` into `target` would change nothing: it is part of the
-    /// history, or was merged as one commit.
+    /// True if merging any of `tips` into `target` would change nothing: it is part of the history,
+    /// or was merged as one commit.
     fn contains_all(&self, target: &str, tips: &[String]) -> Result<bool, TreeError> {
         let history = self.layout.history();
         let Ok(target) = history.resolve(target) else {

@@ -188,7 +188,7 @@ impl Trees {
         Some(left(LeftoverKind::Trash, &trash.id, about, &dir, keeps))
     }
 
-    /// Whether the files of a tree in the trash are those of the commit, and nothing else is there.
+    /// True if the files of a tree in the trash are those of the commit, and nothing else is there.
     fn has_only(&self, dir: &Path, commit: &str) -> bool {
         let (tree, index) = (dir.join("tree"), dir.join("admin/index"));
         let git = |verb: &str| {
@@ -272,7 +272,7 @@ impl Trees {
         Ok(all)
     }
 
-    /// Whether every one of these commits is part of a branch, a tag or a remote's branch.
+    /// True if every one of these commits is part of a branch, a tag or a remote's branch.
     fn are_on_branches(&self, oids: &[String]) -> Result<bool, TreeError> {
         let beyond = self
             .layout
@@ -320,7 +320,7 @@ impl Trees {
         Ok(all)
     }
 
-    /// Whether a branch has commits that no other one has.
+    /// True if a branch has commits that no other one has.
     pub(crate) fn only_here(&self, branch: &str) -> Result<bool, TreeError> {
         let beyond = self
             .layout

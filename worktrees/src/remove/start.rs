@@ -102,7 +102,7 @@ impl Trees {
         self.with_events("worktree.remove", entry, remove, removed_event)
     }
 
-    /// Whether [`Self::remove`] would refuse, and what is in the tree. Changes nothing.
+    /// True if [`Self::remove`] would refuse, and what is in the tree. Changes nothing.
     pub fn check_remove(&self, slug: &Slug, discard: bool) -> Result<Changes, TreeError> {
         let entry = self.get(slug)?;
         if self.layout.lease(slug).exists() {
