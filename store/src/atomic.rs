@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::error::{IoContext, Result};
 use crate::fault::{self, pass, reached};
 
-/// Whether a change must survive a power cut before it is acknowledged. Greater is safer.
+/// The part of a change that must survive a power cut before it is acknowledged. Greater is safer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Durability {
     /// Leave it to the operating system: after a power cut the file may be empty, old content
@@ -42,10 +42,10 @@ impl Durability {
     }
 }
 
-/// What tells cheaply whether a file is still the one that was read.
+/// Cheap evidence that a file is still the one that was read.
 ///
-/// Equal stamps do not prove equal content (clocks are coarse, inode numbers are reused);
-/// different ones prove that something happened.
+/// Equal stamps do not prove equal content (clocks are coarse, inode numbers are reused); different
+/// ones prove that something happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stamp {
     /// When the content last changed, in nanoseconds since the epoch.
@@ -104,7 +104,7 @@ impl Staged {
         Ok(staged)
     }
 
-    /// Takes up a file that was staged earlier, perhaps by another process, and
+    /// Takes over a file that was staged earlier, perhaps by another process, and
     /// [kept](Self::keep).
     pub fn adopt(path: PathBuf, stamp: Stamp) -> Self {
         Self {
@@ -114,7 +114,7 @@ impl Staged {
         }
     }
 
-    /// Leaves the file in place when this value goes: its name was recorded somewhere.
+    /// Leaves the file in place when this value is dropped: its name was recorded somewhere.
     pub fn keep(&mut self) {
         self.armed = false;
     }
@@ -140,7 +140,7 @@ impl Staged {
         Ok(())
     }
 
-    /// Moves the file to `dest` unless something is there already; says whether it did.
+    /// Moves the file to `dest` unless something is there already; true if it did.
     pub fn create(mut self, dest: &Path) -> Result<bool> {
         if !rename_new(&self.path, dest)? {
             return Ok(false);
@@ -161,7 +161,7 @@ impl Drop for Staged {
     }
 }
 
-/// A file name nobody else uses.
+/// A file name that no other process uses.
 pub(crate) fn unique_name() -> String {
     static PROCESS: LazyLock<String> = LazyLock::new(|| Uuid::new_v4().simple().to_string());
     static COUNT: AtomicU64 = AtomicU64::new(0);
@@ -194,11 +194,11 @@ pub fn stage_many(
     Ok(staged)
 }
 
-/// Writes everything to the disk that any process has changed on the file system of `path`,
-/// files and names alike, before it returns.
+/// Writes everything to the disk that any process has changed on the file system of `path`, files
+/// and names alike, before it returns.
 ///
-/// For what other programs write for us: git syncs neither the names of refs nor the files of
-/// a working tree, and nobody can list what it touched.
+/// For the writes of other programs: git syncs neither the names of refs nor the files of a
+/// worktree, and no caller can list what it touched.
 pub fn sync_file_system(path: &Path, durability: Durability) -> Result<()> {
     pass(fault::FILE_SYSTEM_SYNC).context("sync", path)?;
     if durability == Durability::Relaxed {
@@ -225,7 +225,7 @@ pub fn replace(tmp_dir: &Path, dest: &Path, bytes: &[u8], durability: Durability
     sync_parent(dest, durability)
 }
 
-/// [`replace`]s a file that is not ours alone: who may read it stays as it is.
+/// [`replace`]s a file that is not ours alone, keeping its mode.
 pub fn replace_keeping_mode(
     tmp_dir: &Path,
     dest: &Path,
@@ -242,7 +242,7 @@ pub fn replace_keeping_mode(
     sync_parent(dest, durability)
 }
 
-/// Removes `path`; a file that is gone already is fine. Says whether it was there.
+/// Removes `path`; a missing file is fine. True if it was there.
 pub fn remove(path: &Path) -> Result<bool> {
     let removed = std::fs::remove_file(path).if_there("remove", path)?;
     if removed.is_some() {
@@ -251,10 +251,10 @@ pub fn remove(path: &Path) -> Result<bool> {
     Ok(removed.is_some())
 }
 
-/// Moves `path`, a file or a whole directory, into `trash` under a name nobody uses; says
-/// whether it was there.
+/// Moves `path`, a file or a whole directory, into `trash` under an unused name; true if it was
+/// there.
 ///
-/// Whoever has it open goes on with what is now nobody's; whoever looks for it finds nothing.
+/// Open handles keep the moved file; new readers find none.
 pub fn set_aside(path: &Path, trash: &Path) -> Result<bool> {
     // A symlink is moved, never followed.
     if path.symlink_metadata().is_err() {
@@ -264,8 +264,7 @@ pub fn set_aside(path: &Path, trash: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// Moves a file that nobody can read out of the way, under a name beside it that says so;
-/// returns that.
+/// Renames an unreadable file to a name beside it that says so; returns that name.
 pub fn set_unreadable_aside(path: &Path) -> Result<PathBuf> {
     let mut number = 0;
     loop {
@@ -305,8 +304,9 @@ pub fn rename(from: &Path, to: &Path) -> Result<()> {
     std::fs::rename(from, to).context("replace", to)
 }
 
-/// Exchanges what is at `one` and at `other`, whatever each is. Where the file system cannot do that in
-/// one step, `other` is not there for a moment, and what was there is at `one` with `.aside` added.
+/// Exchanges the entries at `one` and at `other`, of whatever kind. If the file system cannot do
+/// that in one step, `other` is missing for a moment, and its content is at `one` with `.aside`
+/// added.
 pub fn exchange(one: &Path, other: &Path) -> Result<()> {
     match rustix::fs::renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
         Ok(()) => Ok(()),
@@ -328,7 +328,7 @@ pub fn write_stream(to: &Path, from: &mut impl Read) -> Result<u64> {
     io::copy(from, &mut file).context("write", to)
 }
 
-/// Renames `from` to `to` unless `to` exists; says whether it did.
+/// Renames `from` to `to` unless `to` exists; true if it did.
 pub fn rename_new(from: &Path, to: &Path) -> Result<bool> {
     match rustix::fs::renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(true),
@@ -363,16 +363,16 @@ pub fn open_private(path: &Path) -> Result<File> {
     open_quietly(&mut options, path, OFlags::empty()).context("open", path)
 }
 
-/// Opens a file in a way that reading it is not noted in it.
+/// Opens a file so that reading it does not update its access time.
 pub(crate) fn open_quietly(
     options: &mut OpenOptions,
     path: &Path,
     flags: OFlags,
 ) -> io::Result<File> {
-    // Noting when a file was read is a write, which may have to wait for the disk.
+    // Updating the access time is a write, which may have to wait for the disk.
     let quiet = (flags | OFlags::NOATIME).bits().cast_signed();
     match options.custom_flags(quiet).open(path) {
-        // Only the owner may ask for that.
+        // Only the owner may open so.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             options.custom_flags(flags.bits().cast_signed()).open(path)
         }
@@ -382,14 +382,14 @@ pub(crate) fn open_quietly(
 
 /// Reads a regular file, `None` if there is none.
 ///
-/// Never follows a symlink in the last component and never blocks on a FIFO that somebody
+/// Never follows a symlink in the last component and never blocks on a FIFO that another program
 /// put where a file is expected.
 pub fn read(path: &Path) -> Result<Option<Vec<u8>>> {
     Ok(read_stamped(path)?.map(|(bytes, _)| bytes))
 }
 
-/// The largest file that is read whole, in bytes. Others can write files that ccb reads, and one that
-/// is as long as they like takes no room on the disk.
+/// The largest file that is read whole, in bytes. Other programs can write files that ccb reads,
+/// and a sparse file of any length takes no room on the disk.
 const LARGEST: u64 = 1 << 30;
 
 /// [`read`]s a file together with its stamp.
@@ -397,8 +397,8 @@ pub fn read_stamped(path: &Path) -> Result<Option<(Vec<u8>, Stamp)>> {
     Ok(read_open(path)?.map(|(_, bytes, stamp)| (bytes, stamp)))
 }
 
-/// [`read`]s a file and leaves it open. As long as it is, replacing it does not have to
-/// delete its content.
+/// [`read`]s a file and leaves it open. While it is open, replacing it does not have to delete its
+/// content.
 pub fn open_and_read(path: &Path) -> Result<Option<(File, Vec<u8>)>> {
     Ok(read_open(path)?.map(|(file, bytes, _)| (file, bytes)))
 }
@@ -418,7 +418,7 @@ fn read_open(path: &Path) -> Result<Option<(File, Vec<u8>, Stamp)>> {
         let error = io::Error::new(io::ErrorKind::FileTooLarge, "it is larger than 1 GiB");
         return Err(error).context("read", path);
     }
-    // One byte more than there should be, so that a short read proves the end.
+    // One byte more than the file's length, so that a short read proves the end.
     let mut bytes = vec![0; usize::try_from(meta.len()).unwrap_or(0) + 1];
     let mut filled = 0;
     loop {

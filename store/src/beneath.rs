@@ -17,12 +17,12 @@ use rustix::io::Errno;
 
 use crate::atomic::unique_name;
 
-/// How often a path is resolved again when something on the way was renamed meanwhile.
+/// Maximum of resolutions of a path while parts of it are being renamed.
 const TRIES: usize = 64;
-/// How many links the last part of a path that is written to may lead over.
+/// Maximum of links that the last part of a written path may lead over.
 const MAX_LINKS: usize = 16;
 
-/// A directory that is not left.
+/// A directory that no path leads out of.
 #[derive(Debug)]
 pub struct Root {
     dir: OwnedFd,
@@ -54,15 +54,16 @@ impl Root {
         Ok(File::from(self.resolve(below, OFlags::PATH)?))
     }
 
-    /// Where an open file is below this directory now, without links; `None` if it has left it.
+    /// The place of an open file below this directory now, without links; `None` if it has left it.
     pub fn place_of(&self, file: &impl AsRawFd) -> Option<PathBuf> {
         let link = format!("/proc/self/fd/{}", file.as_raw_fd());
         let real = std::fs::read_link(link).ok()?;
         real.strip_prefix(&self.path).ok().map(Path::to_owned)
     }
 
-    /// Where a write to `below` would go: the directory it is in, and its name there. Missing
-    /// directories are made if `make_dirs`. A link at the end is followed as far as it stays inside.
+    /// The target of a write to `below`: the directory it is in, and its name there. Missing
+    /// directories are made if `make_dirs`. A link at the end is followed as far as it stays
+    /// inside.
     pub fn target(&self, below: &Path, make_dirs: bool) -> io::Result<Target> {
         let mut below = below.to_owned();
         for _ in 0..MAX_LINKS {
@@ -152,7 +153,7 @@ impl Root {
     }
 }
 
-/// Where something is to be written.
+/// The target of a write.
 #[derive(Debug)]
 pub struct Target {
     dir: OwnedFd,
@@ -166,7 +167,7 @@ impl Target {
         self.above.join(&self.name)
     }
 
-    /// What is there now, opened for reading; `None` if nothing is.
+    /// The current file there, opened for reading; `None` if there is none.
     pub fn current(&self) -> io::Result<Option<File>> {
         let flags =
             OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -177,8 +178,8 @@ impl Target {
         }
     }
 
-    /// Puts a new file with these bytes there, in the place of what is there. A file that is
-    /// replaced gives its mode to the new one; its other names keep the old content.
+    /// Puts a new file with these bytes there, replacing the current one. The new file takes over
+    /// the mode; other names of the old file keep the old content.
     pub fn replace(&self, bytes: &[u8]) -> io::Result<File> {
         let old = rustix::fs::statat(&self.dir, &self.name, AtFlags::SYMLINK_NOFOLLOW);
         let mode = match old {
@@ -341,7 +342,7 @@ mod tests {
         assert!(root.target(Path::new(""), true).is_err());
     }
 
-    /// Somebody keeps swapping a directory for a link to the outside.
+    /// A thread keeps swapping a directory for a link to the outside.
     #[test]
     fn a_race_of_renames_never_leads_outside() {
         let Bench { dir, root } = bench();

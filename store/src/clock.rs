@@ -42,8 +42,8 @@ impl Clock for ManualClock {
     }
 }
 
-/// Nanoseconds on a clock that nobody sets and that all processes of this machine share; it
-/// starts anew with the machine.
+/// Nanoseconds on a clock that cannot be set and that all processes of this machine share; it
+/// restarts with the machine.
 pub fn monotonic_ns() -> i64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec * 1_000_000_000 + now.tv_nsec

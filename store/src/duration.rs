@@ -16,7 +16,7 @@ const UNITS: [(&str, u64); 5] = [
     ("ms", 1),
 ];
 
-/// What a number without a unit means.
+/// The meaning of a number without a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Plain {
     Refused,
@@ -118,7 +118,7 @@ impl DurationFormat {
         total.map(Duration::from_millis)
     }
 
-    /// What is expected, in words.
+    /// The expected form, in words.
     pub fn expected(&self) -> String {
         let plain = match self.plain {
             Plain::Refused => "",

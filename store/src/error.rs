@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::failure::{Category, Explain, Facts};
 
-/// What can go wrong with a file, a lock, a name or a setting.
+/// Errors of a file, a lock, a name or a setting.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
@@ -12,12 +12,12 @@ pub enum StoreError {
     /// A system call failed.
     #[error("cannot {verb} {}", path.display())]
     Io {
-        /// What was being done, as a verb ("read", "replace").
+        /// The action, as a verb ("read", "replace").
         verb: &'static str,
         path: PathBuf,
         source: io::Error,
     },
-    /// A lock was held by someone else for too long.
+    /// Another process held a lock for too long.
     #[error("{what} is locked: waited {:.1} s for {}, held by {holder}", waited.as_secs_f32(), path.display())]
     LockTimeout {
         what: String,
@@ -28,7 +28,7 @@ pub enum StoreError {
     /// A name that cannot be used.
     #[error("{given:?} is not a valid {what} name: {why}")]
     BadName {
-        /// What the name is for ("list", "team", "agent").
+        /// The kind of name ("list", "team", "agent").
         what: &'static str,
         given: String,
         why: &'static str,
@@ -97,12 +97,12 @@ impl StoreError {
     }
 }
 
-/// Adds what was being done, and to which path, to an I/O error.
+/// Adds the action and the path to an I/O error.
 pub trait IoContext<T> {
-    /// `verb` is what was being done ("read", "replace").
+    /// `verb` is the action ("read", "replace").
     fn context(self, verb: &'static str, path: &Path) -> Result<T>;
 
-    /// The same where it is fine if there is nothing at `path`: `None`.
+    /// The same, with `None` if nothing is at `path`.
     fn if_there(self, verb: &'static str, path: &Path) -> Result<Option<T>>;
 }
 

@@ -1,8 +1,8 @@
-//! One shape for everything that can go wrong.
+//! One shape for every error of ccb.
 //!
-//! Every error says three things of itself besides its words ([`Explain`]): to which group it
-//! belongs, a stable word for programs, and what to do about it. Whoever asked for something gets
-//! them as a [`Failure`], whichever part said no.
+//! Every error says three things besides its message ([`Explain`]): its group, a stable word for
+//! programs, and what to do about it. The caller gets them as a [`Failure`], whichever crate
+//! failed.
 
 use std::error::Error;
 use std::fmt;
@@ -14,39 +14,39 @@ use serde_json::{Map, Value, json};
 pub enum Category {
     /// Wrong input or configuration.
     Invalid,
-    /// It is not there.
+    /// It does not exist.
     NotFound,
-    /// It may not be done now, or by this caller.
+    /// It is not allowed now, or not to this caller.
     Refused,
-    /// Somebody or something took too long.
+    /// A program, a person or a lock took too long.
     TimedOut,
-    /// A limit on turns, time, tokens or money; it can go on.
+    /// A limit on turns, time, tokens or money was reached; the work can be resumed.
     Budget,
-    /// The provider refuses for now; it can go on later.
+    /// The provider refuses for now; the work can be resumed later.
     Quota,
     /// Work is left to land.
     Conflict,
-    /// The system did not let us.
+    /// The operating system refused.
     Failed,
     /// A bug.
     Internal,
 }
 
-/// What an error says of itself besides its words.
+/// The facts of an error besides its message.
 #[derive(Debug, Clone)]
 pub struct Facts {
     /// The group it belongs to.
     pub category: Category,
     /// A stable word for programs.
     pub kind: &'static str,
-    /// What the user can do about it.
+    /// The remedy, for the user.
     pub hint: Option<String>,
-    /// What programs are told besides.
+    /// More facts, for programs.
     pub details: Map<String, Value>,
 }
 
 impl Facts {
-    /// Without a hint and details.
+    /// Facts without a hint and details.
     pub fn new(category: Category, kind: &'static str) -> Self {
         Self {
             category,
@@ -56,19 +56,19 @@ impl Facts {
         }
     }
 
-    /// What the user can do about it.
+    /// Adds the remedy, for the user.
     #[must_use]
     pub fn hint(self, text: impl Into<String>) -> Self {
         self.maybe_hint(Some(text.into()))
     }
 
-    /// The same, if there is something to do.
+    /// Adds the remedy, if there is one.
     #[must_use]
     pub fn maybe_hint(self, hint: Option<String>) -> Self {
         Self { hint, ..self }
     }
 
-    /// Something else that programs are told.
+    /// Adds a fact for programs.
     #[must_use]
     pub fn detail(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.details.insert(key.to_owned(), value.into());
@@ -76,9 +76,9 @@ impl Facts {
     }
 }
 
-/// An error that can be told to whoever asked.
+/// An error that can be shown to the caller.
 pub trait Explain: Error {
-    /// What it says of itself.
+    /// The facts besides its message.
     fn facts(&self) -> Facts;
 
     /// A stable word for programs.
@@ -91,13 +91,13 @@ pub trait Explain: Error {
         self.facts().category
     }
 
-    /// What the user can do about it.
+    /// The remedy, for the user.
     fn hint(&self) -> Option<String> {
         self.facts().hint
     }
 }
 
-/// Why something that was asked for was not done, whichever part said so.
+/// Why a request failed, whichever crate it failed in.
 #[derive(Debug)]
 pub struct Failure(Box<Inner>);
 
@@ -109,7 +109,7 @@ struct Inner {
 }
 
 impl Failure {
-    /// One that no part's error stands for.
+    /// A failure without an error type of a crate.
     pub fn new(category: Category, kind: &'static str, message: impl Into<String>) -> Self {
         Self(Box::new(Inner {
             facts: Facts::new(category, kind),
@@ -123,12 +123,12 @@ impl Failure {
         Self::new(Category::Invalid, kind, message)
     }
 
-    /// It may not be done now, or by this caller.
+    /// It is not allowed now, or not to this caller.
     pub fn refused(kind: &'static str, message: impl Into<String>) -> Self {
         Self::new(Category::Refused, kind, message)
     }
 
-    /// The system did not let us.
+    /// The operating system refused.
     pub fn failed(kind: &'static str, message: impl Into<String>) -> Self {
         Self::new(Category::Failed, kind, message)
     }
@@ -138,13 +138,13 @@ impl Failure {
         Self::new(Category::Internal, "internal", message)
     }
 
-    /// The same with something to do about it.
+    /// The same with a remedy.
     #[must_use]
     pub fn with_hint(self, text: impl Into<String>) -> Self {
         self.maybe_hint(Some(text.into()))
     }
 
-    /// The same with something to do about it, if there is.
+    /// The same with a remedy, if there is one.
     #[must_use]
     pub fn maybe_hint(mut self, hint: Option<String>) -> Self {
         self.0.facts.hint = hint;
@@ -161,17 +161,17 @@ impl Failure {
         self.0.facts.kind
     }
 
-    /// What the user can do about it.
+    /// The remedy, for the user.
     pub fn hint(&self) -> Option<&str> {
         self.0.facts.hint.as_deref()
     }
 
-    /// The message with what caused it.
+    /// The message with its causes.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The message and what to do about it, on one line.
+    /// The message and the remedy, on one line.
     pub fn in_a_line(&self) -> String {
         match self.hint() {
             Some(hint) => format!("{} ({hint})", self.message()),
@@ -179,7 +179,7 @@ impl Failure {
         }
     }
 
-    /// The part's own error, if it was of this type.
+    /// The crate's own error, if it is of this type.
     pub fn of<E: Error + 'static>(&self) -> Option<&E> {
         self.0.error.as_ref()?.downcast_ref()
     }

@@ -49,7 +49,7 @@ crate::fault_points! {
     STAGE_OPENED = "stage.opened";
     /// Its content is written but not yet on disk.
     STAGE_WRITTEN = "stage.written";
-    /// Its content is on disk; it has no name anybody looks for.
+    /// Its content is on disk; its name is temporary.
     STAGE_SYNCED = "stage.synced";
     /// It has taken the place of the old file.
     PUBLISH_REPLACED = "publish.replaced";
@@ -77,7 +77,7 @@ crate::fault_points! {
 
 /// Marks that the process is about to do something that can fail.
 ///
-/// Returns an error, or does not return, only when a test asked for it.
+/// Returns an error, or does not return, only if a test asked for it.
 #[cfg(not(feature = "fault-injection"))]
 #[inline(always)]
 pub fn pass(_point: Point) -> std::io::Result<()> {
@@ -87,8 +87,7 @@ pub fn pass(_point: Point) -> std::io::Result<()> {
 #[cfg(feature = "fault-injection")]
 pub use injection::pass;
 
-/// Marks that the process has done something that cannot be taken back; only a crash can be
-/// asked for here.
+/// Marks that the process did something irreversible; a test can only ask for a crash here.
 #[inline]
 pub fn reached(point: Point) {
     if let Err(error) = pass(point) {
@@ -141,7 +140,7 @@ mod injection {
         LazyLock::new(|| std::env::var("CCB_FAULT_TRACE").ok());
     static PASSES: LazyLock<Mutex<HashMap<Point, u32>>> = LazyLock::new(Mutex::default);
 
-    /// Marks that the process has come to `point`; see the module.
+    /// Marks that the process has reached `point`; see the module.
     pub fn pass(point: Point) -> io::Result<()> {
         if let Some(path) = &*TRACE {
             let mut trace = OpenOptions::new().create(true).append(true).open(path)?;

@@ -8,40 +8,40 @@ use serde_json::{Map, Value};
 
 use crate::duration::DurationFormat;
 
-/// What is wrong with a field.
+/// An error in a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldError {
     /// Its key, without the names of the objects around it.
     pub key: String,
-    /// What is wrong, with the whole name.
+    /// The message, with the key's full name.
     pub why: String,
 }
 
-/// What reading a field comes to.
+/// The result of reading a field.
 pub type Read<T> = Result<T, FieldError>;
 
 /// An object whose fields are read.
 #[derive(Debug, Clone)]
 pub struct Fields<'a> {
     map: &'a Map<String, Value>,
-    /// What comes before a key in its name.
+    /// The prefix of a key in its full name.
     prefix: String,
-    /// Names stand without quotes, and `null` is a value.
+    /// True if names stand without quotes, and `null` is a value.
     settings: bool,
 }
 
 impl<'a> Fields<'a> {
-    /// Those of an object. Names stand in quotes, and `null` counts as absent.
+    /// The fields of an object. Names stand in quotes, and `null` counts as absent.
     pub fn new(map: &'a Map<String, Value>) -> Self {
         Self::of(map, "", false)
     }
 
-    /// Those of an object within others, whose names begin with `prefix`.
+    /// The fields of an object within others, whose names begin with `prefix`.
     pub fn within(map: &'a Map<String, Value>, prefix: &str) -> Self {
         Self::of(map, prefix, false)
     }
 
-    /// Those of a settings file. Names stand without quotes, and `null` is a value.
+    /// The fields of a settings file. Names stand without quotes, and `null` is a value.
     pub fn of_settings(map: &'a Map<String, Value>) -> Self {
         Self::of(map, "", true)
     }
@@ -79,7 +79,7 @@ impl<'a> Fields<'a> {
         self.wrong(key, format!("{} must be {what}", self.name(key)))
     }
 
-    /// Refuses keys nobody knows, and names the one that may have been meant.
+    /// Refuses unknown keys, and names the known key that is nearest.
     pub fn check_keys(&self, known: &[&str]) -> Read<()> {
         match self.unknown_keys(known).into_iter().next() {
             Some(wrong) => Err(wrong),
@@ -87,7 +87,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// What is to be said about each key that is none of these.
+    /// One error for each key that is none of these.
     pub fn unknown_keys(&self, known: &[&str]) -> Vec<FieldError> {
         let keys = self.map.keys();
         let unknown = keys.filter(|key| !known.contains(&key.as_str()));
@@ -119,7 +119,8 @@ impl<'a> Fields<'a> {
         self.map.get(key).is_some_and(Value::is_null)
     }
 
-    /// A field that `read` makes something of, or it is not `what` it must be.
+    /// A field as `read` understands it; if it does not, an error says that the field must be
+    /// `what`.
     pub fn read<T>(
         &self,
         key: &str,
@@ -164,7 +165,7 @@ impl<'a> Fields<'a> {
         self.read(key, &format.expected(), read)
     }
 
-    /// A length of time, of so many milliseconds if it has no unit.
+    /// A length of time; a number without a unit is in milliseconds.
     pub fn millis(&self, key: &str, range: RangeInclusive<u64>) -> Read<Option<Duration>> {
         let format = DurationFormat::MILLISECONDS
             .at_least(Duration::from_millis(*range.start()))
@@ -172,7 +173,7 @@ impl<'a> Fields<'a> {
         self.time(key, &format)
     }
 
-    /// Text that says something, without the space around it.
+    /// Text that is not blank, without the space around it.
     pub fn text(&self, key: &str) -> Read<Option<&'a str>> {
         let Some(text) = self.read(key, "text", Value::as_str)? else {
             return Ok(None);

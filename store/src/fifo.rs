@@ -1,7 +1,8 @@
-//! Waking a process that waits, without waiting for it.
+//! Wakes a process that waits, without blocking.
 //!
-//! The waiting side holds a [`Bell`]; whoever has something for it [rings](Ringer::ring). A
-//! ring nobody hears is not an error: the one who waits looks by itself now and then.
+//! The waiting side holds a [`Bell`]; the other side [rings](Ringer::ring) it after it has written
+//! something. A ring without a listener is not an error: the waiting side also looks by itself now
+//! and then.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -25,7 +26,7 @@ pub fn create(path: &Path) -> Result<()> {
     }
 }
 
-/// Opens `path` without blocking; an error if something else than a FIFO is there.
+/// Opens `path` without blocking; an error if it is not a FIFO.
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = open_quietly(OpenOptions::new().read(true).write(true), path, flags)?;
@@ -38,7 +39,7 @@ fn open(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// The side that wakes.
+/// The side that rings.
 #[derive(Debug)]
 pub struct Ringer {
     path: PathBuf,
@@ -51,13 +52,13 @@ impl Ringer {
         Self { path, file: None }
     }
 
-    /// Wakes whoever waits, now or as the next one. Never blocks and never fails.
+    /// Wakes the waiting side, or ends its next wait. Never blocks and never fails.
     pub fn ring(&mut self) {
-        // One that was deleted has another one in its place, or nobody needs it.
+        // If the FIFO was deleted, there is another one in its place, or no listener.
         let linked = |file: &File| file.metadata().is_ok_and(|meta| meta.nlink() > 0);
         if !self.file.as_ref().is_some_and(linked) {
-            // Also for reading: opening for writing alone fails as long as nobody listens, and
-            // would have to be tried again for every ring.
+            // Also for reading: opening for writing alone fails as long as there is no listener,
+            // and would have to be tried again for every ring.
             self.file = open(&self.path).ok();
         }
         if let Some(file) = &mut self.file
@@ -69,12 +70,12 @@ impl Ringer {
     }
 }
 
-/// The side that wakes a [`Bell`] of the same process.
+/// The side that rings a [`Bell`] of the same process.
 #[derive(Debug)]
 pub struct PipeRinger(File);
 
 impl PipeRinger {
-    /// Wakes whoever waits, now or as the next one. Never blocks and never fails.
+    /// Wakes the waiting side, or ends its next wait. Never blocks and never fails.
     pub fn ring(&mut self) {
         if let Err(error) = self.0.write(b"!") {
             // Full: it has been rung often enough.
@@ -104,7 +105,8 @@ pub fn pipe() -> Result<(Bell, PipeRinger)> {
 #[derive(Debug)]
 pub struct Bell {
     file: File,
-    /// Of a pipe: without it, it would end when the ringer goes, and ring for ever.
+    /// The writing end of a pipe: without it, the pipe would end when the ringer is dropped, and
+    /// ring for ever.
     _other_end: Option<File>,
 }
 
@@ -119,10 +121,10 @@ impl Bell {
         })
     }
 
-    /// Waits for a ring, at most `limit`; says whether there was one.
+    /// Waits for a ring, at most `limit`; true if there was one.
     ///
-    /// Rings from before the call count. Look for news *after* this returns: what is rung for
-    /// after the return is not lost, it ends the next wait.
+    /// Rings from before the call count. Look for news *after* this returns: a ring after the
+    /// return is not lost, it ends the next wait.
     pub fn wait(&self, limit: Duration) -> bool {
         let timeout = Timespec::try_from(limit).ok();
         let mut fds = [PollFd::new(&self.file, PollFlags::IN)];
@@ -133,8 +135,8 @@ impl Bell {
         rung
     }
 
-    /// Takes in all rings there were, for somebody who waits for the file to become readable
-    /// by other means. Look for news after this.
+    /// Consumes all rings so far, for callers that wait by other means until the file is readable.
+    /// Look for news after this.
     pub fn hush(&self) {
         let mut rings = [0; 1024];
         while matches!((&self.file).read(&mut rings), Ok(count) if count == rings.len()) {}
@@ -167,7 +169,7 @@ mod tests {
         assert!(bell.wait(Duration::from_secs(60)));
         assert!(!bell.wait(Duration::ZERO), "all rings were heard at once");
         drop(bell);
-        // Nobody listens, which is no error.
+        // There is no listener, which is no error.
         ringer.ring();
         std::fs::remove_file(&path).unwrap();
         ringer.ring();

@@ -1,7 +1,7 @@
-//! Reading a log that others write, as it grows.
+//! Reads a log that other processes write, as it grows.
 //!
-//! For whoever only looks: takes no lock, opens for reading alone, and never holds more than it
-//! was asked for, however long the log or a line of it is.
+//! For readers only: takes no lock, opens for reading alone, and never holds more than the limit it
+//! was given, however long the log or a line of it is.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -10,35 +10,35 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{IoContext, Result};
 
-/// How much is read at once while the end of a line is looked for that is too long to be kept.
+/// Bytes read at once while skipping a line that is too long to be kept.
 const CHUNK: usize = 64 * 1024;
 
 /// Follows the complete lines of a log.
 #[derive(Debug)]
 pub struct Follower {
     path: PathBuf,
-    /// The file that was read last; 0 before the first.
+    /// The inode of the file that was read last; 0 before the first.
     inode: u64,
-    /// How far it was read.
+    /// The offset up to which it was read.
     end: u64,
-    /// Its length when it was last looked at.
+    /// Its length at the last look.
     seen: u64,
-    /// Inside a line that is not kept: how long it is so far.
+    /// Bytes skipped so far of a line that is too long; 0 if there is none.
     too_long: u64,
-    /// Where to begin when the file is first seen: so many bytes before its end.
+    /// Start of the first read, in bytes before the end of the file; `None` for its beginning.
     tail: Option<u64>,
 }
 
-/// What was appended since the last look.
+/// The lines appended since the last look.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Appended {
     /// Complete lines with their newlines.
     pub bytes: Vec<u8>,
-    /// The file was cut or replaced: what comes now does not continue what was read before.
+    /// True if the file was cut or replaced: these bytes do not continue what was read before.
     pub restarted: bool,
     /// The lengths of lines that were too long to be kept, and came before `bytes`.
     pub too_long: Vec<u64>,
-    /// There is more to be read at once.
+    /// True if more can be read at once.
     pub more: bool,
 }
 
@@ -55,7 +55,7 @@ impl Follower {
         }
     }
 
-    /// The same, but of what is there already only the lines within the last `bytes`.
+    /// The same, but of the existing lines only those within the last `bytes`.
     pub fn tail(path: PathBuf, bytes: u64) -> Self {
         Self {
             tail: Some(bytes),
@@ -68,14 +68,14 @@ impl Follower {
         &self.path
     }
 
-    /// Up to which byte it was read.
+    /// The offset up to which it was read.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Reads what was appended since the last call, at most `limit` bytes. A line that is longer
-    /// than that is left out and its length told. Costs one look at the file's length if nothing
-    /// was appended. No file is an empty one.
+    /// Reads the lines appended since the last call, at most `limit` bytes. A longer line is left
+    /// out and its length returned. Costs one look at the file's length if nothing was appended. A
+    /// missing file counts as empty.
     pub fn read(&mut self, limit: usize) -> Result<Appended> {
         let path = self.path.clone();
         let now = std::fs::metadata(&path).if_there("read", &path)?;
@@ -103,7 +103,7 @@ impl Follower {
         now.ino() != self.inode || now.len() < self.seen
     }
 
-    /// Begins anew; says whether something had been read.
+    /// Starts over; true if something had been read.
     fn forget(&mut self) -> bool {
         let had = self.inode != 0;
         self.inode = 0;
@@ -124,7 +124,7 @@ impl Follower {
         if let Some(tail) = self.tail.take() {
             self.end = len.saturating_sub(tail);
             if self.end > 0 {
-                // The line that begins before is not wanted; it is skipped, and not told of.
+                // The line that begins before is not wanted: it is skipped without a word.
                 self.end -= 1;
                 self.skip(file, limit.max(CHUNK))?;
             }
@@ -159,7 +159,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Goes on behind the line we are in, looking at no more than `most` bytes; returns its length
+    /// Skips the rest of the current line, reading at most `most` bytes; returns the line's length
     /// if its end was found.
     fn skip(&mut self, file: &File, most: usize) -> io::Result<Option<u64>> {
         let mut looked = 0;

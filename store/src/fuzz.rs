@@ -1,7 +1,7 @@
 //! Entry points of the fuzz targets in `fuzz/` and of the test that replays their corpora.
 //!
-//! A target reads bytes as others could have written them, and asserts what holds for any bytes.
-//! No part of ccb calls these functions.
+//! A target reads bytes as an attacker could have written them, and asserts what holds for any
+//! bytes. No part of ccb calls these functions.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -29,12 +29,12 @@ pub const TARGETS: &[Target] = &[
     ("log_lines", log_lines),
 ];
 
-/// The most bytes of an input that a target with a costly check looks at.
+/// Maximum input of a target with a costly check, in bytes.
 pub const SMALL: usize = 4096;
 
 /// Fails if a terminal would take any of `shown` for an order, or show it in another order.
 ///
-/// The list is written out here, so that it does not follow a mistake in [`text`].
+/// The list is written out here, so that it does not repeat a mistake in [`text`].
 pub fn assert_steers_no_terminal(shown: &str) {
     for c in shown.chars() {
         let code = u32::from(c);
@@ -73,7 +73,7 @@ fn settings(data: &[u8]) {
     }
     let mut twice = once.clone();
     assert!(twice.apply(data, path).is_ok(), "refused the second time");
-    // What each file says about agents' environment and sandbox is kept beside that of others.
+    // Each file keeps its own settings for agents' environment and sandbox.
     twice.agents = once.agents.clone();
     assert_eq!(once, twice, "a file says something else the second time");
 }
@@ -127,7 +127,7 @@ fn names(data: &[u8]) {
     }
 }
 
-/// A log as it grows: what its followers are given is its complete lines.
+/// A log as it grows: its followers get its complete lines.
 fn log_lines(data: &[u8]) {
     let Some((limit, data)) = data.split_first() else {
         return;
@@ -142,7 +142,7 @@ fn log_lines(data: &[u8]) {
         if file.write_all(part).is_err() {
             return;
         }
-        // Each look reads something, so there are no more of them than bytes.
+        // Each look reads something, so there are at most as many as bytes.
         for _ in 0..=data.len() + 1 {
             let Ok(appended) = follower.read(limit) else {
                 return;

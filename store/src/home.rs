@@ -6,7 +6,7 @@ use crate::atomic::{self, Durability};
 use crate::error::{IoContext, Result, StoreError};
 use crate::name::Name;
 
-/// The directory that holds all shared state (`~/.claude` unless told otherwise).
+/// The directory that holds all shared state (`~/.claude` by default).
 #[derive(Debug, Clone)]
 pub struct Home(PathBuf);
 
@@ -56,7 +56,7 @@ impl Home {
         self.0.join("agents")
     }
 
-    /// Files of ours that belong to no list and no team.
+    /// Files of ccb that belong to no list and no team.
     pub fn ours(&self) -> PathBuf {
         self.0.join("ccb")
     }
@@ -77,8 +77,8 @@ pub fn create_private_dir(dir: &Path) -> Result<()> {
         .context("create", dir)
 }
 
-/// [`create_private_dir`], and the names of everything made survive a power cut: a file below
-/// can only be found if they do. Costs nothing if `dir` is there.
+/// [`create_private_dir`], and the names of all new directories survive a power cut: a file below
+/// can only be found if they do. Costs nothing if `dir` exists.
 pub fn create_durable_dir(dir: &Path, durability: Durability) -> Result<()> {
     if dir.is_dir() {
         return Ok(());
@@ -94,9 +94,9 @@ pub fn create_durable_dir(dir: &Path, durability: Durability) -> Result<()> {
     Ok(())
 }
 
-/// Creates `dir` and its missing parents with the rights the user usually gives.
+/// Creates `dir` and its missing parents with the user's default mode.
 ///
-/// For directories that are not ours alone.
+/// For directories that are not ccb's alone.
 pub fn create_dir(dir: &Path) -> Result<()> {
     std::fs::create_dir_all(dir).context("create", dir)
 }

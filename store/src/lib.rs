@@ -1,18 +1,18 @@
 //! The only crate that touches files.
 //!
-//! Everything `ccb` knows lives in files that several processes, and other tools, read and
-//! write at the same time. This crate holds the few primitives that make this safe, and
-//! nothing that knows what the files mean.
+//! Everything `ccb` knows lives in files that several processes, and other tools, read and write at
+//! the same time. This crate holds the few primitives that make this safe. It does not know what
+//! the files mean.
 //!
 //! | module | promise |
 //! |---|---|
-//! | [`atomic`] | a reader sees the old file or the new one, never half of one; what was acknowledged survives a power cut |
+//! | [`atomic`] | a reader sees the old file or the new one, never half of one; an acknowledged change survives a power cut |
 //! | [`lock`] | one holder at a time, released by the kernel when the holder dies; waiting has a limit and the error names the holder |
 //! | [`lockdir`] | the lock *directories* other tools use on the same files |
 //! | [`log`] | append-only lines; a line torn by a crash is cut off, never glued to the next |
 //! | [`shared_log`] | the same for many writers that keep the file open: an append costs a look and a write |
-//! | [`follow`] | a log that others write is read as it grows, within bounds |
-//! | [`fifo`] | waking a reader without waiting for it |
+//! | [`follow`] | reads a log that other processes write, as it grows, within bounds |
+//! | [`fifo`] | wakes a reader without blocking |
 //! | [`name`] | one rule for the names of lists, teams and agents |
 //! | [`agent_id`] | one form for the ids of agents |
 //! | [`home`] | every path under the home directory, named once |
@@ -22,21 +22,20 @@
 //! | [`words!`] | enums whose values are words in files, each written once |
 //! | [`settings`] | layered settings with errors that name the nearest key |
 //! | [`tree`] | whole directories: copied, measured and deleted without leaving them |
-//! | [`secret_filter`] | what must not be written down is taken out of texts before they are |
-//! | [`text`] | what others wrote cannot steer the terminal it is shown on |
+//! | [`secret_filter`] | removes secrets from texts before they are stored |
+//! | [`text`] | foreign text cannot steer the terminal it is shown on |
 //! | [`watch`] | "something changed" hints, with a slow tick behind them |
 //! | [`fault`] | named write points at which a test can crash or fail the process |
 //!
 //! # Lock order
 //!
-//! A list's lock file first, then its lock directories (`.lock.lock/`, then `<id>.json.lock/`
-//! in ascending order). Nothing holds the locks of two lists, or of a list and an inbox, at
-//! once.
+//! A list's lock file first, then its lock directories (`.lock.lock/`, then `<id>.json.lock/` in
+//! ascending order). No process holds the locks of two lists, or of a list and an inbox, at once.
 //!
-//! # What is not here
+//! # Not here
 //!
-//! No async runtime, no git, no argument parsing, no printing. With the `fault-injection`
-//! feature (tests only) [`fault`] reads two environment variables; nothing else does.
+//! No async runtime, no git, no argument parsing, no printing. With the `fault-injection` feature
+//! (tests only) [`fault`] reads two environment variables; nothing else does.
 
 // Here, because every other crate is built after this one.
 #[cfg(not(target_os = "linux"))]
@@ -92,7 +91,7 @@ pub fn fingerprint(bytes: &[u8]) -> u64 {
     })
 }
 
-/// A hint for somebody who gave a name that is none of `known`: the nearest, or what else helps.
+/// A hint about a name that is none of `known`: the nearest known name, or `otherwise`.
 pub fn did_you_mean<'a>(
     given: &str,
     known: impl IntoIterator<Item = &'a str>,
@@ -119,7 +118,7 @@ pub fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -
         .map(|(_, candidate)| candidate)
 }
 
-/// What this machine is called, if it says so.
+/// The host name of this machine, if it has one.
 pub fn host_name() -> Option<String> {
     let name = rustix::system::uname();
     let name = name.nodename().to_string_lossy().into_owned();

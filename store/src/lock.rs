@@ -1,8 +1,8 @@
 //! Advisory locks on files that are never deleted.
 //!
 //! The kernel releases such a lock when its holder dies, however it dies. Deleting a lock file
-//! would let two processes hold "the same" lock, so nobody does. A lock protects one short
-//! read-modify-write; who owns a task is data, not a held lock.
+//! would let two processes hold "the same" lock, so ccb never does. A lock protects one short
+//! read-modify-write; the owner of a task is data, not a held lock.
 
 use std::fs::File;
 use std::io;
@@ -16,15 +16,15 @@ use crate::atomic::open_private;
 use crate::error::{IoContext, Result, StoreError};
 use crate::watchdog::Waiting;
 
-/// How long a process may go on taking the lock before it lets others run.
+/// Time a process may keep taking the lock again before it yields to others.
 const TURN: Duration = Duration::from_micros(500);
 
-/// How long to stand in a lock's queue before waiting for the lock itself.
+/// Time limit in a lock's queue; after it, the process waits for the lock itself.
 const QUEUE_PATIENCE: Duration = Duration::from_millis(250);
-/// For how long a queue that did not move is not waited for.
+/// Time during which a queue that did not move is skipped.
 const QUEUE_DISTRUST: Duration = Duration::from_secs(10);
 
-/// How long to wait for a lock unless settings say otherwise.
+/// Default time limit for taking a lock.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An exclusive lock, held until this value is dropped.
@@ -43,15 +43,16 @@ impl FileLock {
         Ok(Self(lock))
     }
 
-    /// Takes the lock if nobody holds it.
+    /// Takes the lock if it is free.
     pub fn try_exclusive(path: &Path) -> Result<Option<Self>> {
         let mut lock = ReusableLock::new(path.to_owned());
         Ok(lock.try_acquire()?.then_some(Self(lock)))
     }
 
-    /// Takes the lock together with any number of others, unless somebody has it alone.
+    /// Takes the lock together with any number of others, unless a process holds it exclusively.
     ///
-    /// For a use that lasts: whoever wants to take the thing away asks for it alone.
+    /// For long uses: a process that wants to remove the protected thing asks for the exclusive
+    /// lock.
     pub fn try_shared(path: &Path) -> Result<Option<Self>> {
         let mut lock = ReusableLock::new(path.to_owned());
         let file = lock.file()?;
@@ -59,8 +60,8 @@ impl FileLock {
         Ok(taken.context("lock", path)?.then_some(Self(lock)))
     }
 
-    /// A second handle on the lock, for a program we start: if we are killed, the lock stays
-    /// taken until that program has ended, too.
+    /// A second handle on the lock, for a child process: if this process is killed, the lock stays
+    /// held until the child has ended, too.
     pub fn handle(&self) -> Result<File> {
         let path = &self.0.path;
         match &self.0.file {
@@ -69,19 +70,19 @@ impl FileLock {
         }
     }
 
-    /// Gives the lock to whoever gets this handle: it is free when the last copy of the handle
-    /// is closed, in whatever process.
+    /// Gives the lock to the owner of the returned handle: it is free when the last copy of the
+    /// handle is closed, in whatever process.
     pub fn hand_over(mut self) -> Result<File> {
         match self.0.file.take() {
-            // What is dropped now has no file to unlock.
+            // The value that is dropped now has no file to unlock.
             Some(file) => Ok(file),
             None => open_private(&self.0.path),
         }
     }
 
-    /// The same as [`Self::try_exclusive`], unless whoever took the lock is dead. Then a program
-    /// it was just starting when it was killed has it for a moment longer, and is waited for up
-    /// to `patience`.
+    /// The same as [`Self::try_exclusive`], but waits up to `patience` if the process that took the
+    /// lock is dead. A program that it was just starting when it was killed holds the lock for a
+    /// moment longer.
     pub fn try_exclusive_after_death(path: &Path, patience: Duration) -> Result<Option<Self>> {
         let deadline = Instant::now() + patience;
         loop {
@@ -93,7 +94,7 @@ impl FileLock {
         }
     }
 
-    /// Who holds the lock on `path`, as far as the system tells; for messages.
+    /// The holder of the lock on `path`, as far as the system tells; for messages.
     pub fn describe_holder(path: &Path) -> String {
         holder(path)
     }
@@ -109,18 +110,18 @@ impl Drop for FileLock {
 ///
 /// # Fairness
 ///
-/// The kernel wakes those who wait for a lock when it is free, and whoever is fastest has it:
-/// as a rule the one that has just released it, because it is running. So a lock may have a
-/// *queue*, a second lock that is held while waiting for the first. Who has had its turn takes
-/// the lock only past the queue, and finds there whoever waits.
+/// When a lock is released, the kernel wakes the waiters, and the fastest process takes it: as a
+/// rule the one that has just released it, because it is running. So a lock may have a *queue*, a
+/// second lock that is held while waiting for the first. After its turn a process takes the lock
+/// only through the queue, where the waiters are ahead of it.
 #[derive(Debug)]
 pub struct ReusableLock {
     path: PathBuf,
     file: Option<File>,
-    /// When our turn began, or when we last let others run.
+    /// Start of our turn, or the last time we yielded to others.
     turn: Instant,
     queue: Option<Box<Self>>,
-    /// Until then the queue is not waited for: it did not move.
+    /// The queue is skipped until then, because it did not move.
     no_queue_before: Option<Instant>,
 }
 
@@ -136,8 +137,8 @@ impl ReusableLock {
         }
     }
 
-    /// The same with a queue, whose lock is `queue`: nobody who waits is passed by the same
-    /// process for longer than a moment.
+    /// The same with a queue, whose lock is `queue`: no process passes a waiter for longer than a
+    /// moment.
     pub fn with_queue(path: PathBuf, queue: PathBuf) -> Self {
         Self {
             queue: Some(Box::new(Self::new(queue))),
@@ -178,8 +179,8 @@ impl ReusableLock {
         })
     }
 
-    /// Takes the queue's lock, but not at any price: its holder may be a process that is
-    /// stopped, and the queue only makes the order fair; the lock itself is what protects.
+    /// Takes the queue's lock, but gives up early: its holder may be a stopped process, and the
+    /// queue only makes the order fair; the lock itself is what protects.
     fn stand_in_queue(&mut self, deadline: Instant) -> Result<bool> {
         let now = Instant::now();
         let Some(queue) = &mut self.queue else {
@@ -195,8 +196,8 @@ impl ReusableLock {
         Ok(queued)
     }
 
-    /// Blocks until the lock is ours, or until `deadline`, from which on somebody interrupts
-    /// the call.
+    /// Blocks until the lock is ours, or until `deadline`; from then on the watchdog interrupts the
+    /// call.
     fn wait(&mut self, deadline: Instant) -> Result<bool> {
         let path = self.path.clone();
         let file = self.file()?;
@@ -212,7 +213,7 @@ impl ReusableLock {
         }
     }
 
-    /// Takes the lock if nobody holds it, and nobody waits for it whose turn it is.
+    /// Takes the lock if it is free and no process waits whose turn it is.
     pub fn try_acquire(&mut self) -> Result<bool> {
         let trusted = self
             .no_queue_before
@@ -249,10 +250,10 @@ impl ReusableLock {
                 // Closing the file releases the lock as well.
                 self.file = None;
             }
-            // The lock is not handed over to the first who waits; without the yield this
-            // process would often take it again before that one has woken up. But a change of
-            // processes costs as much as a short section, so a few in a row are fine. Where
-            // there is a queue, those who wait are found there.
+            // The lock is not handed over to the first waiter; without the yield this process would
+            // often take it again before the waiter has woken up. But a change of processes costs
+            // as much as a short section, so a few in a row are fine. If there is a queue, the
+            // waiters are found there.
             if self.queue.is_none() && self.turn.elapsed() > TURN {
                 self.turn = Instant::now();
                 rustix::thread::sched_yield();
@@ -260,7 +261,7 @@ impl ReusableLock {
         }
     }
 
-    /// The open lock file. One that was deleted since is no lock any more: open the new one.
+    /// The open lock file. A deleted one is no lock any more: open the new one.
     fn file(&mut self) -> Result<&File> {
         let linked = |file: &File| file.metadata().is_ok_and(|meta| meta.nlink() > 0);
         if !self.file.as_ref().is_some_and(linked) {
@@ -273,8 +274,8 @@ impl ReusableLock {
     }
 }
 
-/// Waits until nobody holds the lock on `path` alone, at most `limit`; says whether that is so.
-/// No file, no lock. Takes nothing: somebody else may have it right after.
+/// Waits at most `limit` until no process holds the lock on `path` exclusively; true if so. No
+/// file, no lock. Takes nothing: another process may take it right after.
 pub fn wait_until_free(path: &Path, limit: Duration) -> Result<bool> {
     let Some(file) = File::open(path).if_there("open", path)? else {
         return Ok(true);
@@ -304,10 +305,10 @@ pub fn is_held(path: &Path) -> Result<bool> {
     }
 }
 
-/// The same for a file that is open.
+/// The same for an open file.
 ///
-/// Asks with a shared lock that is given back at once, so that two who ask at the same time
-/// never take each other for the holder.
+/// Asks with a shared lock that is released at once, so that two askers at the same time never take
+/// each other for the holder.
 pub fn is_file_held(file: &File) -> io::Result<bool> {
     let free = retried(|| fs4::FileExt::try_lock_shared(file))?;
     if free {
@@ -321,7 +322,7 @@ fn try_lock(file: &File) -> io::Result<bool> {
     retried(|| fs4::FileExt::try_lock(file))
 }
 
-/// Whether `attempt` took the lock, asked again if a signal got in between.
+/// True if `attempt` took the lock; asked again if a signal got in between.
 fn retried(mut attempt: impl FnMut() -> Result<(), fs4::TryLockError>) -> io::Result<bool> {
     loop {
         match attempt() {
@@ -333,15 +334,15 @@ fn retried(mut attempt: impl FnMut() -> Result<(), fs4::TryLockError>) -> io::Re
     }
 }
 
-/// Says who holds the lock on `path`, as far as the kernel tells.
+/// Names the holder of the lock on `path`, as far as the kernel tells.
 fn holder(path: &Path) -> String {
     known_holder(path).map_or_else(|| "another process".to_owned(), describe_process)
 }
 
-/// The process that took the lock, if it is still there and the system tells.
+/// The process that took the lock, if it still runs and the system tells.
 fn known_holder(path: &Path) -> Option<u32> {
-    // The kernel hands its table out in pieces, and entries slip through between two of them
-    // when others lock and unlock meanwhile.
+    // The kernel returns its table in pieces, and entries slip through between two pieces when
+    // others lock and unlock meanwhile.
     let found = (0..20).find_map(|_| holder_pid(path));
     found.filter(|pid| Path::new("/proc").join(pid.to_string()).exists())
 }
@@ -353,7 +354,7 @@ fn holder_pid(path: &Path) -> Option<u32> {
     let exact = format!("{major:02x}:{minor:02x}:{}", meta.ino());
     let inode = format!(":{}", meta.ino());
     let table = std::fs::read_to_string("/proc/locks").ok()?;
-    // Some file systems show another device there; then the inode alone has to do.
+    // Some file systems show another device there; then the inode alone must do.
     find_holder(&table, |place| place == exact)
         .or_else(|| find_holder(&table, |place| place.ends_with(&inode)))
 }
@@ -453,7 +454,7 @@ mod tests {
         kill_process(child, Signal::KILL).unwrap();
         shell.wait().unwrap();
         let held = waiting.join().unwrap().expect("it is free now");
-        // Else this would take for ever.
+        // Otherwise this would never end.
         let ever = Duration::from_secs(100_000);
         let other = FileLock::try_exclusive_after_death(&path, ever).unwrap();
         assert!(other.is_none(), "we have it, and we live");
@@ -470,7 +471,7 @@ mod tests {
         assert!(is_held(&path).unwrap());
         drop(held);
         assert!(!is_held(&path).unwrap());
-        // Somebody else who asks holds a shared lock for a moment.
+        // Another asker holds a shared lock for a moment.
         let asking = File::open(&path).unwrap();
         fs4::FileExt::lock_shared(&asking).unwrap();
         assert!(!is_held(&path).unwrap());
@@ -519,7 +520,7 @@ mod tests {
             writer.acquire(|| "the list", DEFAULT_TIMEOUT).unwrap();
             let (go, may_go) = mpsc::channel::<()>();
             let mut other = lock();
-            // Its first look is at the lock, not at the queue: who is seen there waits.
+            // It looks at the lock before the queue: a process it sees there waits.
             other.turn = Instant::now() + DEFAULT_TIMEOUT;
             let waiting = std::thread::spawn(move || {
                 other.acquire(|| "the list", DEFAULT_TIMEOUT).unwrap();
@@ -529,7 +530,7 @@ mod tests {
             while FileLock::try_exclusive(&queue).unwrap().is_some() {
                 std::thread::yield_now();
             }
-            // Within its turn it may go on; whoever waits has not even woken up.
+            // Within its turn it may take the lock again; the waiter has not even woken up.
             writer.turn = Instant::now() + TURN;
             writer.release();
             let again = writer.try_acquire().unwrap();
@@ -544,7 +545,7 @@ mod tests {
             go.send(()).unwrap();
             waiting.join().unwrap();
         }
-        // Somebody in the queue who does not wait for the lock, because he is stopped.
+        // A process in the queue that does not wait for the lock, because it is stopped.
         let stopped = FileLock::try_exclusive(&queue).unwrap();
         writer.acquire(|| "the list", DEFAULT_TIMEOUT).unwrap();
         drop(stopped);

@@ -1,19 +1,19 @@
 //! Lock *directories*, as other tools take them on the same files.
 //!
-//! Such a tool locks `f` by making the directory `f.lock`, keeps its mtime fresh while it
-//! holds it, and takes over one that is ten seconds old. Nothing releases it when its holder
-//! is killed, so ours must be recognisable: each is made under a temporary name, written to a
-//! record, and only then published under its real name. Callers hold a [file
-//! lock](crate::lock) around all of this, so whoever finds a record when it takes the file
-//! lock knows that the recorded holder is dead and removes its directories at once.
+//! Such a tool locks `f` by making the directory `f.lock`, keeps its mtime fresh while it holds it,
+//! and takes over one that is ten seconds old. Nothing releases it when its holder is killed, so
+//! ours must be recognisable: each is made under a temporary name, written to a record, and only
+//! then published under its real name. Callers hold a [file lock](crate::lock) around all of this,
+//! so a caller that finds a record when it takes the file lock knows that the recorded holder is
+//! dead, and removes its directories at once.
 //!
-//! Whether a directory is stale is read off its mtime, as those tools do. One that is dated in
-//! the future never gets old that way: it is watched instead, and stale if nothing has touched it
-//! for as long by a clock that nobody sets. Since when is written down, so that commands that
-//! wait less than that find out together.
+//! The mtime of a directory says if it is stale, as with those tools. A directory dated in the
+//! future never gets old that way: it is watched instead, and stale if nothing has touched it for
+//! as long by a clock that cannot be set. The start of that watch is recorded, so that commands
+//! that wait for a shorter time find out together.
 //!
-//! A directory is ours if its inode *and* its exact mtime are the recorded ones: inode numbers
-//! are reused at once, and no other tool sets an mtime with our nanoseconds.
+//! A directory is ours if its inode *and* its exact mtime are the recorded ones: inode numbers are
+//! reused at once, and no other tool sets an mtime with our nanoseconds.
 
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -28,7 +28,7 @@ use crate::clock::{Clock, monotonic_ns};
 use crate::error::{IoContext, Result};
 use crate::fault::{self, pass, reached};
 
-/// A directory whose mtime is older than this belongs to nobody.
+/// Age of the mtime from which a directory has no owner.
 pub const STALE_AFTER: Duration = Duration::from_secs(10);
 
 /// Some tools set an mtime up to a second ahead; it is in the past soon enough.
@@ -39,20 +39,20 @@ const AHEAD_MS: i64 = 2000;
 pub struct LockDirs {
     tmp_dir: PathBuf,
     record: PathBuf,
-    /// Directories from the future, and since when they are watched.
+    /// Directories dated in the future, with the start of their watch.
     watched: PathBuf,
 }
 
-/// What came of trying to take lock directories.
+/// The outcome of an attempt to take lock directories.
 #[derive(Debug)]
 pub enum Take {
     /// All of them are held.
     Held(HeldDirs),
-    /// Somebody else holds one; none is held.
+    /// Another process holds one; none is held.
     Busy {
         /// The one in the way.
         path: PathBuf,
-        /// How long ago its holder last touched it.
+        /// Time since its holder last touched it.
         age: Duration,
     },
 }
@@ -130,7 +130,7 @@ impl LockDirs {
         Ok(Take::Held(held))
     }
 
-    /// For how long nobody has touched it, as far as that can be told.
+    /// Time since a process last touched it, as far as that can be known.
     fn age(&self, found: &Identity, now_ms: i64) -> Result<Duration> {
         let ahead = found.mtime_ms().saturating_sub(now_ms);
         if ahead <= AHEAD_MS {
@@ -211,7 +211,7 @@ impl LockDirs {
 
     /// Moves a stale directory aside and removes it if it still is the one judged stale.
     ///
-    /// Removing it by name could remove the lock of somebody who took it over a moment ago.
+    /// Removing it by name could remove the lock of another process that took it over a moment ago.
     fn take_over(&self, stale: &Identity) -> Result<()> {
         let aside = self.tmp_dir.join(unique_name());
         match crate::atomic::rename(&stale.path, &aside) {
@@ -232,7 +232,7 @@ impl LockDirs {
 }
 
 impl HeldDirs {
-    /// True if nobody has taken any of them over; checked right before a change.
+    /// True if no other process has taken any of them over; checked right before a change.
     pub fn still_ours(&self) -> Result<bool> {
         for identity in &self.held {
             if Identity::of(&identity.path)?.as_ref() != Some(identity) {
@@ -309,7 +309,7 @@ impl Identity {
     }
 }
 
-/// Gives the directory an mtime of now with nanoseconds nobody else would set.
+/// Gives the directory an mtime of now with nanoseconds that no other tool would set.
 fn stamp(dir: &Path) -> Result<()> {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
     let odd = i64::from(Uuid::new_v4().as_fields().0 % 999_983) + 1;
@@ -369,7 +369,7 @@ mod tests {
             .take(std::slice::from_ref(&lock), &SystemClock)
             .unwrap()
         else {
-            panic!("nobody else is here")
+            panic!("no other process is here")
         };
         assert!(lock.is_dir() && held.still_ours().unwrap());
         let busy = dirs
@@ -449,7 +449,7 @@ mod tests {
         set_age(&lock, -1_000_000);
         let take = |dirs: &LockDirs| dirs.take(std::slice::from_ref(&lock), &SystemClock);
         assert!(matches!(take(&dirs).unwrap(), Take::Busy { .. }));
-        // As if somebody had seen it first eleven seconds ago, in another process.
+        // As if another process had seen it first eleven seconds ago.
         let watched = dir.path().join("held.watched");
         let backdate = || {
             let text = std::fs::read_to_string(&watched).unwrap();

@@ -13,17 +13,17 @@ use crate::atomic::open_private;
 use crate::error::{IoContext, Result};
 use crate::fault::{self, pass, reached};
 
-/// Complete lines and where the next ones begin.
+/// Complete lines and the offset of the next ones.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Lines {
     /// Each without its newline.
     pub lines: Vec<Vec<u8>>,
-    /// Pass it to the next [`read_from`].
+    /// The offset to pass to the next [`read_from`].
     pub next_offset: u64,
 }
 
-/// The last `limit` bytes of a text file, from the beginning of a line where there is one.
-/// Empty if it is not there.
+/// The last `limit` bytes of a text file, from the beginning of a line if there is one. Empty if
+/// there is no file.
 pub fn tail(path: &Path, limit: u64) -> Result<String> {
     let Some(mut file) = File::open(path).if_there("read", path)? else {
         return Ok(String::new());
@@ -58,7 +58,8 @@ pub fn read_from(path: &Path, offset: u64) -> Result<Lines> {
 
 /// A log that one process reads and appends to again and again, under a lock.
 ///
-/// Keeps the file open and remembers how far it was read, so that an append costs one write.
+/// Keeps the file open and remembers the offset up to which it was read, so that an append costs
+/// one write.
 #[derive(Debug)]
 pub struct LogTail {
     path: PathBuf,
@@ -68,12 +69,12 @@ pub struct LogTail {
     torn: bool,
 }
 
-/// What was appended since the last look.
+/// The lines appended since the last look.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Fresh {
     /// Complete lines with their newlines.
     pub bytes: Vec<u8>,
-    /// The file was replaced: what comes now does not continue what was read before.
+    /// True if the file was replaced: these bytes do not continue what was read before.
     pub restarted: bool,
 }
 
@@ -89,18 +90,18 @@ impl LogTail {
         }
     }
 
-    /// How far it was read, which is its end after [`Self::read_new`].
+    /// The offset up to which it was read, which is its end after [`Self::read_new`].
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// How much was appended since the last look, as far as the file that is open tells.
+    /// Bytes appended since the last look, as far as the open file tells.
     pub fn behind(&self) -> u64 {
         let meta = self.file.as_ref().and_then(|file| file.metadata().ok());
         meta.map_or(0, |meta| meta.len().saturating_sub(self.end))
     }
 
-    /// Reads what was appended since the last call.
+    /// Reads the lines appended since the last call.
     ///
     /// A log that was moved aside is read to its end before the new one is begun.
     pub fn read_new(&mut self) -> Result<Fresh> {
@@ -165,7 +166,7 @@ impl LogTail {
         Ok(())
     }
 
-    /// What was appended is on the disk when this returns.
+    /// Waits until the appended lines are on the disk.
     pub fn sync(&self) -> Result<()> {
         match &self.file {
             Some(file) => file.sync_data().context("sync", &self.path),
@@ -174,8 +175,8 @@ impl LogTail {
     }
 }
 
-/// Writes complete lines at `end`, after cutting off what a crash left there if it is `torn`.
-/// After an error the file ends where it did.
+/// Writes complete lines at `end`. If the log is `torn`, first cuts off the half line that a crash
+/// left there. After an error the file ends where it did.
 pub(crate) fn write_at_end(
     file: &File,
     path: &Path,
@@ -187,7 +188,7 @@ pub(crate) fn write_at_end(
         pass(fault::LOG_CUT).context("repair", path)?;
         file.set_len(end).context("repair", path)?;
     }
-    // In two halves only where a test can make the second one not happen.
+    // In two halves only where a test can prevent the second one.
     let half = if cfg!(feature = "fault-injection") {
         bytes.len() / 2
     } else {
@@ -205,7 +206,7 @@ pub(crate) fn write_at_end(
     Ok(())
 }
 
-/// The complete lines from `offset` on, and whether an unfinished one follows.
+/// The complete lines from `offset` on; true if an unfinished one follows.
 fn read_lines(file: &File, offset: u64) -> io::Result<(Vec<u8>, bool)> {
     let len = file.metadata()?.len().saturating_sub(offset);
     let mut bytes = vec![0; usize::try_from(len).unwrap_or(0)];
@@ -297,8 +298,8 @@ mod tests {
     }
 
     proptest! {
-        /// Wherever a crash cuts the file, complete lines survive, the torn one goes, and
-        /// what is appended afterwards is whole.
+        /// Wherever a crash cuts the file, complete lines survive, the torn one is cut off, and
+        /// later appends are whole.
         #[test]
         fn any_truncation_recovers(
             lines in prop::collection::vec("[a-z]{1,9000}", 1..6),

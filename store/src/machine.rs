@@ -1,4 +1,4 @@
-//! Which machine this is, for state that several machines share.
+//! The id of this machine, for state that several machines share.
 
 use uuid::Uuid;
 
@@ -12,14 +12,14 @@ use crate::home::{Home, create_private_dir};
 /// runs. A home that several hosts share has the same id on each, and another host name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// Made up once for each home.
+    /// A random id, made once for each home.
     pub id: String,
-    /// What the host calls itself; people know it by that.
+    /// The host name, by which people know it.
     pub host: String,
 }
 
 impl Machine {
-    /// The machine of `home`; its id is made up if it has none yet.
+    /// The machine of `home`; makes an id if the home has none yet.
     pub fn of(home: &Home) -> Result<Self> {
         let dir = home.ours();
         let path = dir.join("machine");
@@ -32,10 +32,10 @@ impl Machine {
         let id = Uuid::new_v4().to_string();
         let staged = Staged::write(&dir, format!("{id}\n").as_bytes(), Durability::Full)?;
         if found.is_some() {
-            // Not an id: what a disk's repair left. A new one does less harm than none.
+            // Not an id but the result of a disk's repair. A new id does less harm than none.
             staged.replace(&path)?;
         } else if !staged.create(&path)? {
-            // Whoever comes second takes the id of the first.
+            // The second of two processes takes the id of the first.
             let first = atomic::read(&path)?;
             let id = first.as_deref().and_then(id_in).unwrap_or(id);
             return Ok(Self { id, host });
@@ -45,7 +45,7 @@ impl Machine {
     }
 }
 
-/// The id in a file, if one is in it.
+/// The id in a file, if it holds one.
 fn id_in(bytes: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(bytes).ok()?;
     Some(Uuid::try_parse(text.trim()).ok()?.to_string())

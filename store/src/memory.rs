@@ -1,7 +1,7 @@
-//! Memory that a process has freed and the C library keeps.
+//! Memory that the process has freed and the C library keeps.
 
-/// Gives memory that was freed back to the system, also from the middle of the heap. Takes some
-/// milliseconds in a process with much of it.
+/// Returns freed memory to the system, also from the middle of the heap. Takes some milliseconds in
+/// a process that has much of it.
 pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     {

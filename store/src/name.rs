@@ -44,9 +44,9 @@ impl Name {
         Ok(Self(given.to_owned()))
     }
 
-    /// A valid name made of text that was not meant as one, such as a directory's.
+    /// A valid name made of other text, such as a directory's name.
     ///
-    /// `suffix` keeps names of different origins apart. Only for names nobody typed: a name a
+    /// `suffix` keeps names of different origins apart. Only for names that no user typed: a name a
     /// person gave is checked, never changed.
     pub fn derived(text: &str, suffix: &str) -> Self {
         let clean: String = text

@@ -1,6 +1,6 @@
-//! How many of something, in words.
+//! A number of things, in words.
 
-/// So many of something: "no tasks", "1 task", "2 tasks".
+/// A number of things: "no tasks", "1 task", "2 tasks".
 pub fn counted(count: usize, one: &str) -> String {
     match count {
         0 => format!("no {one}s"),

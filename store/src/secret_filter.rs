@@ -1,39 +1,39 @@
-//! What happens to texts before they are written where others read them.
+//! Removes secrets from texts before they are stored where others read them.
 //!
-//! The crates that keep texts do not know what a secret is; whoever opens a board or a mailbox
-//! says so, once, and every text that is written through it passes here.
+//! The crates that store texts do not know what a secret is. The caller that opens a board or a
+//! mailbox passes a filter once, and every text written through it passes here.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-/// A text as it may be read by others; `None` if it may stay as it is.
+/// Returns a text as others may read it; `None` if it may stay as it is.
 type Change = dyn Fn(&str) -> Option<String> + Send + Sync;
 
-/// Takes out of texts what must not be written down. The default leaves all as it is.
+/// Removes from texts what must not be stored. The default changes nothing.
 #[derive(Clone, Default)]
 pub struct SecretFilter(Option<Arc<Change>>);
 
 impl SecretFilter {
-    /// One that puts what `change` returns, if anything, in the place of a text.
+    /// A filter that replaces a text by what `change` returns, if anything.
     pub fn new(change: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(change)))
     }
 
-    /// True if every text stays as it is.
+    /// True if the filter changes no text.
     pub fn is_none(&self) -> bool {
         self.0.is_none()
     }
 
-    /// A text as it may be read.
+    /// Filters a text.
     pub fn text(&self, text: &mut String) {
         if let Some(changed) = self.0.as_ref().and_then(|change| change(text)) {
             *text = changed;
         }
     }
 
-    /// A JSON value as it may be read: every text in it, but no key.
+    /// Filters every text in a JSON value, but no key.
     pub fn value(&self, value: &mut Value) {
         if self.is_none() {
             return;

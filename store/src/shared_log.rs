@@ -1,8 +1,8 @@
 //! An append-only file that many processes append to, each keeping it open.
 //!
-//! All of it happens under a lock the caller holds. A writer does not read what others wrote;
-//! it looks at the file's length and, if that changed, at the end of the file. The file only
-//! ever shrinks by being replaced whole, which an open handle notices by its link count.
+//! All of it happens under a lock the caller holds. A writer does not read the lines of others; it
+//! looks at the file's length and, if that changed, at the end of the file. The file only ever
+//! shrinks by being replaced whole, which an open handle notices by its link count.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -15,7 +15,7 @@ use crate::atomic::open_private;
 use crate::error::{IoContext, Result};
 use crate::log::write_at_end;
 
-/// How much of the end is read at once; most lines are shorter.
+/// Bytes read at once at the end of the file; most lines are shorter.
 const CHUNK: u64 = 2048;
 
 /// A log that this process appends to again and again.
@@ -23,26 +23,26 @@ const CHUNK: u64 = 2048;
 pub struct SharedLog {
     path: Arc<Path>,
     file: Option<Arc<File>>,
-    /// Where the last complete line ends.
+    /// The offset at which the last complete line ends.
     end: u64,
-    /// Something unfinished follows.
+    /// True if an unfinished line follows.
     torn: bool,
     /// The last bytes before `end`, as far as they were read.
     tail: Vec<u8>,
 }
 
-/// What happened to the log since the last look.
+/// The change of the log since the last look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look {
     /// Nothing.
     Same,
     /// Lines were added.
     Grown,
-    /// It is another file than before, or seen for the first time: start over.
+    /// The file was replaced, or is seen for the first time: start over.
     Restarted,
 }
 
-/// Makes what was appended survive a power cut; outlives the lock it was appended under.
+/// Makes appended lines survive a power cut; outlives the lock they were appended under.
 #[derive(Debug, Clone)]
 pub struct SyncHandle {
     path: Arc<Path>,
@@ -57,7 +57,7 @@ impl SyncHandle {
 }
 
 impl SharedLog {
-    /// The log at `path`, which [`Self::look`] creates if need be.
+    /// The log at `path`, which [`Self::look`] creates if needed.
     pub fn new(path: &Path) -> Self {
         Self {
             path: path.into(),
@@ -73,12 +73,12 @@ impl SharedLog {
         &self.path
     }
 
-    /// Where the last complete line ended at the last look or append.
+    /// The offset at which the last complete line ended at the last look or append.
     pub fn end(&self) -> u64 {
         self.end
     }
 
-    /// Notices what others did. Must come first in every lock section.
+    /// Notices the lines of other writers. Must come first in every lock section.
     pub fn look(&mut self) -> Result<Look> {
         let known = match &self.file {
             Some(file) => {
@@ -135,11 +135,11 @@ impl SharedLog {
     /// Calls `wanted` with the complete lines, last one first, until it returns something.
     pub fn find_last<T>(&self, mut wanted: impl FnMut(&[u8]) -> Option<T>) -> Result<Option<T>> {
         let mut start = self.end - self.tail.len() as u64;
-        // Most of the time the last line is all that is wanted, and it is in the tail.
+        // Most callers only want the last line, and it is in the tail.
         let mut bytes = Cow::Borrowed(&self.tail[..]);
         let mut length = bytes.len();
         loop {
-            // What stands before the first newline may be the rest of a longer line.
+            // The bytes before the first newline may be the rest of a longer line.
             while let Some(line) = last_whole_line(&bytes[..length], start == 0) {
                 length = line.start;
                 if !line.is_empty()
@@ -183,7 +183,7 @@ impl SharedLog {
     /// Appends complete lines. [`Self::look`] was called under the same lock.
     pub fn append(&mut self, lines: &[u8]) -> Result<()> {
         let Some(file) = &self.file else {
-            let error = io::Error::other("the log was not looked at");
+            let error = io::Error::other("append without a look");
             return Err(error).context("append to", &self.path);
         };
         write_at_end(file, &self.path, self.end, self.torn, lines)?;
@@ -193,7 +193,7 @@ impl SharedLog {
         Ok(())
     }
 
-    /// What is needed to sync it later, outside the lock. `None` before the first look.
+    /// A handle to sync the log later, outside the lock. `None` before the first look.
     pub fn sync_handle(&self) -> Option<SyncHandle> {
         self.file.as_ref().map(|file| SyncHandle {
             path: Arc::clone(&self.path),
@@ -201,14 +201,14 @@ impl SharedLog {
         })
     }
 
-    /// Makes what was appended survive a power cut.
+    /// Makes appended lines survive a power cut.
     pub fn sync(&self) -> Result<()> {
         self.sync_handle().map_or(Ok(()), |handle| handle.sync())
     }
 }
 
-/// Where the last line of `bytes` is, without its newline. `bytes` ends with a newline, and
-/// its first line counts only if it is `whole`.
+/// The range of the last line of `bytes`, without its newline. `bytes` ends with a newline, and its
+/// first line counts only if it is `whole`.
 fn last_whole_line(bytes: &[u8], whole: bool) -> Option<std::ops::Range<usize>> {
     let newline = bytes.len().checked_sub(1)?;
     match memchr::memrchr(b'\n', &bytes[..newline]) {

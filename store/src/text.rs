@@ -1,8 +1,8 @@
-//! Text of others made harmless: agents, programs and people may put into a subject, a message or
-//! a file name whatever they like, and some of it steers terminals.
+//! Makes foreign text harmless: agents, programs and people may put anything into a subject, a
+//! message or a file name, and some of it steers terminals.
 //!
-//! Everything that is shown to a person passes through here once: lines are cleaned where `cli`
-//! prints them, what views draw where the coordinator reads it.
+//! Every text that is shown to a person passes through here once: `cli` cleans the lines it prints,
+//! and the coordinator cleans what views draw as it reads it.
 
 /// Text of unknown origin without characters that would steer a terminal or reorder its text;
 /// each becomes U+FFFD. It may have several lines and tabs.
@@ -19,7 +19,7 @@ pub fn clean_line(text: &str) -> String {
     text.chars().map(one_line).collect()
 }
 
-/// The same, at most `most` characters long; what is cut off ends in `…`. Looks only at what is
+/// The same, at most `most` characters long; a cut text ends in `…`. Looks only at the part that is
 /// kept, so a text of megabytes costs no more than a short one.
 pub fn clean_cut(text: &str, most: usize) -> String {
     let mut line: String = text
@@ -44,8 +44,7 @@ pub fn first_line(text: &str, most: usize) -> String {
     clean_cut(line.unwrap_or_default().trim(), most)
 }
 
-/// `text` cut to at most `most` bytes, between two characters, and whether that took something
-/// away.
+/// `text` cut to at most `most` bytes, between two characters; true if something was cut off.
 pub fn cut_bytes(text: &str, most: usize) -> (&str, bool) {
     if text.len() <= most {
         return (text, false);

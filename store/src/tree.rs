@@ -1,8 +1,8 @@
 //! Whole directories: copied, measured and deleted, without ever leaving them.
 //!
-//! A symlink is a thing of its own here, never a way to somewhere else, and another file
-//! system mounted inside is not entered. What is deleted was checked by its descriptor, so
-//! that nobody can swap a directory for a link in between.
+//! A symlink is an entry of its own here, never a way to somewhere else, and another file system
+//! mounted inside is not entered. Each directory is checked by its descriptor before its entries
+//! are deleted, so no other process can swap it for a link in between.
 
 use std::ffi::{CStr, OsStr};
 use std::fs::{File, Metadata};
@@ -22,19 +22,20 @@ const OPEN_DIR: OFlags = OFlags::RDONLY
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
 
-/// Whether the bytes of a copy are shared with the original until one of them changes.
+/// The way the bytes were copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Copied {
-    /// They are (reflink).
+    /// The copy shares its bytes with the original until one of them changes (reflink).
     Shared,
-    /// They were copied one by one.
+    /// The bytes were copied one by one.
     Whole,
 }
 
-/// Deletes `path` and everything below it. What is gone already is fine, also if somebody else
-/// deletes it at the same time.
+/// Deletes `path` and everything below it. Missing entries are fine, also if another process
+/// deletes them at the same time.
 ///
-/// Refuses, having deleted what came before, where another file system is mounted inside.
+/// Stops with an error where another file system is mounted inside; the entries before it are
+/// deleted.
 pub fn delete(path: &Path) -> Result<()> {
     let Some(meta) = std::fs::symlink_metadata(path).if_there("delete", path)? else {
         return Ok(());
@@ -52,7 +53,7 @@ fn delete_dir(path: &Path, device: u64) -> io::Result<()> {
     std::fs::remove_dir(path)
 }
 
-/// What is gone need not be deleted.
+/// Turns the error of a missing entry into success.
 fn unless_gone(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -60,7 +61,7 @@ fn unless_gone(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Opens a directory, first making it accessible if its owner had shut it.
+/// Opens a directory, first making it accessible if its owner has no rights to it.
 fn open_dir(parent: impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
     match rustix::fs::openat(parent.as_fd(), name, OPEN_DIR, Mode::empty()) {
         Err(rustix::io::Errno::ACCESS) => {
@@ -104,7 +105,7 @@ fn delete_entry(dir: &OwnedFd, name: &CStr, device: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// What is in the directory, sorted; nothing if there is no such directory.
+/// The entries of the directory, sorted; none if there is no such directory.
 pub fn list(dir: &Path) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(dir)
@@ -118,8 +119,8 @@ pub fn list(dir: &Path) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// The names of what is in the directory, sorted; none if there is no such directory. What is
-/// not text was not named by us and is left out.
+/// The names of the directory's entries, sorted; none if there is no such directory. Leaves out
+/// names that are not UTF-8: ccb makes none.
 pub fn names_in(dir: &Path) -> Result<Vec<String>> {
     let name = |path: PathBuf| Some(path.file_name()?.to_str()?.to_owned());
     Ok(list(dir)?.into_iter().filter_map(name).collect())
@@ -135,7 +136,7 @@ pub fn walk(
     for entry in std::fs::read_dir(root).context("list", root)? {
         let path = entry.context("list", root)?.path();
         let Some(meta) = std::fs::symlink_metadata(&path).if_there("read", &path)? else {
-            // Gone since: somebody is at work here, which is their right.
+            // Deleted since by another process, which may do so.
             continue;
         };
         if visit(&path, &meta).context("read", &path)? && meta.is_dir() {
@@ -145,7 +146,7 @@ pub fn walk(
     Ok(())
 }
 
-/// How many bytes the files below `root` have.
+/// Total size of the files below `root`, in bytes.
 pub fn size(root: &Path) -> Result<u64> {
     let mut total = 0;
     walk(root, &mut |_, meta| {

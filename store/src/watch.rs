@@ -1,7 +1,7 @@
 //! "Something changed, look again" for one directory, or for many.
 //!
-//! Events are hints and nothing more: queues overflow, file systems differ, and a user may
-//! have only 128 watchers. A tick stands behind them, faster when no watcher could be had.
+//! Events are hints and nothing more: queues overflow, file systems differ, and a user may have
+//! only 128 watchers. A tick stands behind them, faster if no watcher could be had.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 
-/// The most names that are kept; a look at everything costs no more than a look at so many.
+/// Maximum of names that are kept; a look at everything costs no more than a look at so many.
 const MOST_NAMES: usize = 256;
 
-/// Where something may have changed.
+/// The places that may have changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Look {
-    /// At these entries of the directory, and nowhere else since the last look.
+    /// These entries of the directory, and no others since the last look.
     At(BTreeSet<OsString>),
-    /// Anywhere.
+    /// Any place.
     Everywhere,
 }
 
@@ -31,7 +31,7 @@ impl Default for Look {
 }
 
 impl Look {
-    /// Here as well as there.
+    /// Adds the places of `other`.
     pub fn add(&mut self, other: Self) {
         match (&mut *self, other) {
             (Self::At(names), Self::At(more)) if names.len() + more.len() <= MOST_NAMES => {
@@ -46,7 +46,7 @@ impl Look {
         matches!(self, Self::At(names) if names.is_empty())
     }
 
-    /// Where an event says that something changed.
+    /// The places that an event names.
     fn of(event: notify::Result<notify::Event>) -> Self {
         match event {
             // Our own reading makes access events, which say nothing.
@@ -67,11 +67,11 @@ impl Look {
 #[derive(Debug)]
 pub struct DirWatch {
     events: mpsc::Receiver<()>,
-    /// What the events of the last hints were about.
+    /// The places that the last hints were about.
     hinted: Arc<Mutex<Look>>,
     tick: Duration,
     looked: Instant,
-    // Held so that watching goes on.
+    // Held so that watching continues.
     _watcher: Option<RecommendedWatcher>,
     _sender: mpsc::SyncSender<()>,
 }
@@ -114,13 +114,13 @@ impl DirWatch {
         }
     }
 
-    /// Waits for a hint or the tick, at most `limit`; says whether it is time to look.
+    /// Waits for a hint or the tick, at most `limit`; true if it is time to look.
     pub fn wait(&mut self, limit: Duration) -> bool {
         !self.wait_where(limit).is_empty()
     }
 
-    /// The same; says where to look. The tick does not come later because of hints, for it is
-    /// there for what they leave out.
+    /// The same; returns the places to look at. Hints do not delay the tick, because it is there
+    /// for what they leave out.
     pub fn wait_where(&mut self, limit: Duration) -> Look {
         let until_tick = self.tick.saturating_sub(self.looked.elapsed());
         self.events.recv_timeout(until_tick.min(limit)).ok();
@@ -135,13 +135,13 @@ impl DirWatch {
     }
 }
 
-/// Hints for many directories at once, as long as it lives. It needs a thread and one of the few
-/// watchers a user may have, so it is for views that wait long.
+/// Hints for many directories, until it is dropped. It needs a thread and one of the few watchers a
+/// user may have, so it is for views that wait long.
 #[derive(Debug)]
 pub struct Hints {
     came: Arc<AtomicBool>,
     complete: bool,
-    // Held so that watching goes on.
+    // Held so that watching continues.
     _watcher: Option<RecommendedWatcher>,
 }
 
@@ -164,7 +164,7 @@ impl Hints {
             let Some(watcher) = &mut watcher else {
                 break;
             };
-            // One that is not there yet, or not any more, is looked for by the tick.
+            // The tick looks for a directory that is missing now.
             if let Err(error) = watcher.watch(dir, RecursiveMode::NonRecursive) {
                 complete &= matches!(error.kind, notify::ErrorKind::PathNotFound) || !dir.exists();
             }

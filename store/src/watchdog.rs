@@ -1,12 +1,12 @@
 //! Ends system calls that block for too long.
 //!
-//! The kernel's call that waits for a file lock has no time limit, and handing the wait to
-//! another thread costs a change of threads per lock. So the waiting thread itself blocks, and
-//! if its time is up, one watchdog thread per process sends it a signal whose handler does
-//! nothing: the call returns "interrupted".
+//! The kernel's call that waits for a file lock has no time limit, and handing the wait to another
+//! thread costs a change of threads per lock. So the waiting thread itself blocks, and if its time
+//! is up, one watchdog thread per process sends it a signal whose handler does nothing: the call
+//! returns "interrupted".
 //!
-//! The signal is SIGURG, which nobody uses and which is ignored by default, so that one that
-//! comes late does no harm.
+//! The signal is SIGURG, which no part of ccb uses and which is ignored by default, so that a late
+//! one does no harm.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,9 +18,9 @@ use std::time::{Duration, Instant};
 use nix::sys::pthread::{Pthread, pthread_kill, pthread_self};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
-/// Within this time of its deadline a wait is ended.
+/// Maximum delay between the deadline of a wait and its end.
 const PRECISION: Duration = Duration::from_millis(20);
-/// How long the watchdog goes on looking after the last wait before it sleeps for good.
+/// Time for which the watchdog keeps running after the last wait before it sleeps.
 const LINGER: Duration = Duration::from_secs(1);
 
 static WAITS: Mutex<BTreeMap<u64, (Pthread, Instant)>> = Mutex::new(BTreeMap::new());
@@ -63,7 +63,7 @@ fn waits() -> MutexGuard<'static, BTreeMap<u64, (Pthread, Instant)>> {
 
 fn start() -> io::Result<Thread> {
     extern "C" fn nothing(_: i32) {}
-    // Without SA_RESTART, or the interrupted call would simply go on.
+    // Without SA_RESTART, or the kernel would simply restart the interrupted call.
     let action = SigAction::new(
         SigHandler::Handler(nothing),
         SaFlags::empty(),

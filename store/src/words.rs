@@ -33,7 +33,7 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All of them.
+            /// All values.
             pub const ALL: &'static [Self] = &[$(Self::$value),+];
 
             /// Its word.
@@ -43,7 +43,7 @@ macro_rules! words {
                 }
             }
 
-            /// What has this word.
+            /// The value with this word.
             pub fn parse(word: &str) -> Option<Self> {
                 match word {
                     $($word => Some(Self::$value),)+

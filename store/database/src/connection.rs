@@ -21,7 +21,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Connects, and passes notifications on to `heard`, if somebody listens.
+    /// Connects, and passes notifications on to `heard` if it is given.
     pub(crate) fn open(
         settings: &Settings,
         heard: Option<Sender<()>>,
@@ -79,7 +79,7 @@ pub struct Session<'d> {
     pub(crate) connection: &'d Connection,
     pub(crate) settings: &'d Settings,
     pub(crate) deadline: Instant,
-    /// Its state is not known: it must not be used again.
+    /// True if the state of the connection is not known: it must not be used again.
     pub(crate) broken: Cell<bool>,
 }
 
@@ -142,12 +142,12 @@ impl Session<'_> {
             .map_err(|error| self.unexpected(format!("column {name}: {error}")))
     }
 
-    /// The schema everything is in.
+    /// The schema that holds the tables.
     pub fn schema(&self) -> &str {
         self.settings.schema()
     }
 
-    /// Something in the database is not what ccb writes.
+    /// The error for content of the database that ccb did not write.
     pub fn unexpected(&self, what: impl Into<String>) -> DatabaseError {
         DatabaseError::Unexpected {
             at: self.settings.shown().to_owned(),

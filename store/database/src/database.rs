@@ -9,7 +9,7 @@ use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use crate::connection::{Connection, Session};
-use crate::error::{DatabaseError, Verdict};
+use crate::error::{DatabaseError, RetryDecision};
 use crate::migrate::{Component, applied_versions, apply, check_version, missing, names};
 use crate::settings::Settings;
 
@@ -25,7 +25,8 @@ struct Inner {
 #[derive(Default)]
 struct Pool {
     idle: Vec<Connection>,
-    /// There was a connection, so the address is right, and it is worth waiting for the server.
+    /// True if there was a connection before: the address is right, and it is worth waiting for the
+    /// server.
     was_there: bool,
     /// Components whose version was found to be the one this program knows.
     checked: Vec<&'static str>,
@@ -33,36 +34,36 @@ struct Pool {
     versions: Vec<(String, i32)>,
 }
 
-/// Connections that are kept for the next piece of work.
+/// Maximum of idle connections kept for later work.
 const KEEP: usize = 8;
-/// How long to try where there never was a connection: the address may be wrong.
+/// Time limit of the first connection: the address may be wrong.
 const FIRST_PATIENCE: Duration = Duration::from_secs(5);
 /// The pause after the first failed try; it grows up to the second one.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 
-/// What stands for one change, so that it happens once however often it is tried.
+/// The id of one change, so that it happens once however often it is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operation(Uuid);
 
 impl Operation {
-    /// A new one. Sorts by time, so that the index of operations grows at its end.
+    /// A new id. Ids sort by time, so that the index of operations grows at its end.
     #[expect(clippy::new_without_default, reason = "each one is another")]
     pub fn new() -> Self {
         Self(Uuid::now_v7())
     }
 
-    /// Its id, for statements that write it down themselves.
+    /// The id, for statements that record the operation themselves.
     pub fn id(&self) -> Uuid {
         self.0
     }
 }
 
-/// What a change answers, as it is kept until nobody can ask again.
+/// The result of a change, kept as long as a caller may ask for it again.
 pub trait Answer: Sized {
-    /// In a form that can be stored.
+    /// The stored form.
     fn write(&self) -> String;
 
-    /// From that form; `None` if it is another one's.
+    /// Reads the stored form; `None` if it belongs to another type.
     fn read(text: &str) -> Option<Self>;
 }
 
@@ -76,7 +77,7 @@ impl Answer for () {
     }
 }
 
-/// An error that may be one of the database's, so that it is known whether to try again.
+/// An error that may come from the database; then the change may be tried again.
 pub trait Carries: From<DatabaseError> {
     /// The database's error, if it is one.
     fn database(&self) -> Option<&DatabaseError>;
@@ -88,14 +89,14 @@ impl Carries for DatabaseError {
     }
 }
 
-/// What a server says of itself.
+/// Facts that a server reports about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
     /// Its version, as `15.3`.
     pub version: String,
     /// The same as a number, as `150003`.
     pub version_number: i32,
-    /// It takes no changes.
+    /// True if it takes no changes.
     pub read_only: bool,
     /// Its clock, in milliseconds since 1970.
     pub now_ms: i64,
@@ -111,7 +112,7 @@ enum Commit {
 }
 
 impl Database {
-    /// The database these settings name. Nothing is connected yet.
+    /// The database that these settings name. Nothing is connected yet.
     pub fn new(settings: Settings) -> Self {
         Self(Arc::new(Inner {
             settings,
@@ -119,18 +120,18 @@ impl Database {
         }))
     }
 
-    /// How it is talked to.
+    /// The settings it was opened with.
     pub fn settings(&self) -> &Settings {
         &self.0.settings
     }
 
-    /// Where it is, without a password.
+    /// The address without a password.
     pub fn shown(&self) -> &str {
         self.settings().shown()
     }
 
-    /// Refuses to go on if the schema is not the one this program knows. Asks once for all
-    /// components that are as they should be.
+    /// Refuses to continue if the schema is not the one this program knows. The first call asks for
+    /// all components; later calls for the sound ones cost nothing.
     pub fn require(&self, component: &Component) -> Result<(), DatabaseError> {
         let known = {
             let pool = self.pool();
@@ -139,7 +140,7 @@ impl Database {
             }
             check_version(self.settings(), &pool.versions, component)
         };
-        // What was wrong when another one was asked for may have been put right since.
+        // An earlier call failed; the schema may have been migrated since.
         if known.is_err() {
             let versions = self.read(applied_versions)?.unwrap_or_default();
             check_version(self.settings(), &versions, component)?;
@@ -149,7 +150,7 @@ impl Database {
         Ok(())
     }
 
-    /// What the server says of itself.
+    /// Facts that the server reports about itself.
     pub fn about(&self) -> Result<About, DatabaseError> {
         self.read(|session| {
             let row = session.query_one(
@@ -168,7 +169,7 @@ impl Database {
         })
     }
 
-    /// Only looks, with one statement or several; again if the link breaks.
+    /// Only reads, with one statement or several; reads again if the link breaks.
     pub fn read<T, E: Carries>(
         &self,
         mut body: impl FnMut(&Session<'_>) -> Result<T, E>,
@@ -180,7 +181,7 @@ impl Database {
                 Err(error) => error,
             };
             match error.database().map(DatabaseError::verdict) {
-                Some(Verdict::Again | Verdict::Lost) if tries.pause() => {}
+                Some(RetryDecision::Again | RetryDecision::Lost) if tries.pause() => {}
                 _ => return Err(error),
             }
         }
@@ -188,9 +189,9 @@ impl Database {
 
     /// Changes something in one transaction, once.
     ///
-    /// `body` is called again when the transaction was taken back, so it must depend on nothing
-    /// but the database and what it is given. What it returns is written down with `operation`.
-    /// An error of `body` takes everything back.
+    /// `body` is called again if the transaction was rolled back, so it must depend on nothing but
+    /// the database and its arguments. Its result is recorded with `operation`. An error of `body`
+    /// rolls everything back.
     pub fn change<T: Answer, E: Carries>(
         &self,
         operation: Operation,
@@ -218,8 +219,8 @@ impl Database {
         self.persist(Commit::AtTheEnd, body, recorded)
     }
 
-    /// Changes something with one statement, which commits by itself and writes the operation
-    /// down itself. `recorded` says what it answered if an earlier try got through.
+    /// Changes something with one statement, which commits by itself and records the operation
+    /// itself. `recorded` returns the result if an earlier try got through.
     pub fn change_at_once<T, E: Carries>(
         &self,
         body: impl FnMut(&Session<'_>) -> Result<T, E>,
@@ -267,10 +268,10 @@ impl Database {
             };
             let verdict = error
                 .database()
-                .map_or(Verdict::Final, DatabaseError::verdict);
-            unsure |= sent.get() && verdict == Verdict::Lost;
-            unsure |= verdict == Verdict::AlreadyDone;
-            if verdict != Verdict::Final && tries.pause() {
+                .map_or(RetryDecision::Final, DatabaseError::verdict);
+            unsure |= sent.get() && verdict == RetryDecision::Lost;
+            unsure |= verdict == RetryDecision::AlreadyDone;
+            if verdict != RetryDecision::Final && tries.pause() {
                 continue;
             }
             return Err(match error.database() {
@@ -309,8 +310,8 @@ impl Database {
     }
 
     fn connection(&self, tries: &Tries) -> Result<Connection, DatabaseError> {
-        // One that lies idle may be broken without anybody having noticed; then the first
-        // statement says so, and that is no harm.
+        // An idle connection may be broken unnoticed; then the first statement fails, which does no
+        // harm.
         while let Some(connection) = { self.pool().idle.pop() } {
             if !connection.is_closed() {
                 return Ok(connection);
@@ -340,7 +341,7 @@ fn recall(session: &Session<'_>, operation: Operation) -> Result<Option<String>,
     row.map(|row| session.column(&row, "answer")).transpose()
 }
 
-/// Tries with growing pauses, until it has taken too long.
+/// Tries with growing pauses, until the time is over.
 struct Tries {
     deadline: Instant,
     pause: Duration,
@@ -359,7 +360,7 @@ impl Tries {
         }
     }
 
-    /// Waits before the next try; `false` if there is no time for one.
+    /// Waits before the next try; `false` if no time is left for one.
     fn pause(&mut self) -> bool {
         let left = self.deadline.saturating_duration_since(Instant::now());
         if left <= self.pause {
@@ -371,8 +372,8 @@ impl Tries {
     }
 }
 
-/// Applies what is missing, all of it or nothing, and says what that is (`board 2`). With
-/// `dry_run` it only says so.
+/// Applies every missing migration, all of them or none, and returns what it applied (`board 2`).
+/// With `dry_run` it only returns what it would apply.
 pub fn migrate(
     database: &Database,
     components: &[&Component],

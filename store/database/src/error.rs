@@ -1,4 +1,4 @@
-//! What can go wrong with a database, in words that say what to do.
+//! Errors of a database, in words that say what to do.
 
 use std::error::Error;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use store::{Category, Explain, Facts};
 use tokio_postgres::error::SqlState;
 
-/// Why the database did not do what it was asked. `at` is where it is, without a password.
+/// Why a request to the database failed. `at` is its address without a password.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
@@ -17,7 +17,7 @@ pub enum DatabaseError {
     /// No connection, or it broke and no new one could be made in time.
     #[error("the database at {at} cannot be reached: {why}")]
     Unreachable { at: String, why: String },
-    /// It refused to let us in.
+    /// It refused the login.
     #[error("the database at {at} refuses the connection: {why}")]
     Access { at: String, why: String },
     /// The encrypted connection could not be made.
@@ -26,16 +26,16 @@ pub enum DatabaseError {
     /// Every connection it allows is in use.
     #[error("the database at {at} has no free connection: {why}")]
     TooManyConnections { at: String, why: String },
-    /// A standby, or a server that was told not to write.
+    /// A standby, or a server that was set to read-only.
     #[error("the database at {at} is read-only")]
     ReadOnly { at: String },
     /// It answered too late.
     #[error("the database at {at} did not answer within {:.1} s", after.as_secs_f32())]
     TimedOut { at: String, after: Duration },
-    /// Somebody else held what the change needs for too long.
+    /// Another change held a lock that this one needs for too long.
     #[error("another change holds what this one needs in the database at {at}: waited {:.1} s", after.as_secs_f32())]
     Locked { at: String, after: Duration },
-    /// The schema is older than this program, or is not there at all.
+    /// The schema is older than this program, or missing.
     #[error(
         "the schema {schema:?} of the database at {at} is not ready for this ccb: {component} is at version {found}, and version {needed} is needed"
     )]
@@ -57,12 +57,12 @@ pub enum DatabaseError {
         found: i32,
         known: i32,
     },
-    /// The link broke while the change was being committed, and nobody could be asked since.
+    /// The link broke during the commit, and the server could not be asked since.
     #[error(
         "the connection to the database at {at} broke while the change was being made, and it is not known whether it was made: {why}"
     )]
     Unknown { at: String, why: String },
-    /// The server said no.
+    /// The server refused the statement.
     #[error("the database at {at} says: {message} ({code})")]
     Server {
         at: String,
@@ -71,7 +71,7 @@ pub enum DatabaseError {
         /// The table or constraint it is about.
         about: Option<String>,
     },
-    /// What is in the database cannot be read as what it should be.
+    /// The database holds something that ccb cannot read.
     #[error("the database at {at} holds something unexpected: {what}")]
     Unexpected { at: String, what: String },
     /// The thread for connections cannot be started.
@@ -79,33 +79,33 @@ pub enum DatabaseError {
     NoThread { why: String },
 }
 
-/// What an error means for the change during which it came up.
+/// The consequence of an error for the change in which it occurred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// Trying again is of no use.
+pub(crate) enum RetryDecision {
+    /// A retry would fail again.
     Final,
-    /// The server took the transaction back for somebody else's sake.
+    /// The server rolled the transaction back in favour of another one.
     Again,
-    /// The link is gone; whether a commit under way was made is not known.
+    /// The link broke; a commit under way may have been made or not.
     Lost,
-    /// The operation is written down already: an earlier try got through.
+    /// The operation is recorded already: an earlier try got through.
     AlreadyDone,
 }
 
 impl DatabaseError {
-    pub(crate) fn verdict(&self) -> Verdict {
+    pub(crate) fn verdict(&self) -> RetryDecision {
         match self {
             Self::Unreachable { .. } | Self::TimedOut { .. } | Self::TooManyConnections { .. } => {
-                Verdict::Lost
+                RetryDecision::Lost
             }
             Self::Server { code, about, .. } => match code.as_str() {
                 // Serialization failure, deadlock.
-                "40001" | "40P01" => Verdict::Again,
-                // Written by an earlier try of the same operation.
-                "23505" if about.as_deref() == Some("operations") => Verdict::AlreadyDone,
-                _ => Verdict::Final,
+                "40001" | "40P01" => RetryDecision::Again,
+                // Recorded by an earlier try of the same operation.
+                "23505" if about.as_deref() == Some("operations") => RetryDecision::AlreadyDone,
+                _ => RetryDecision::Final,
             },
-            _ => Verdict::Final,
+            _ => RetryDecision::Final,
         }
     }
 
@@ -114,7 +114,7 @@ impl DatabaseError {
         matches!(self, Self::Server { code, .. } if code == "23505")
     }
 
-    /// What an error of the client means. `after` is how long the statement has taken.
+    /// The meaning of an error of the client. `after` is how long the statement has taken.
     pub(crate) fn of(error: &tokio_postgres::Error, at: &str, after: Duration) -> Self {
         let at = at.to_owned();
         let Some(db) = error.as_db_error() else {
@@ -156,7 +156,7 @@ impl DatabaseError {
     }
 }
 
-/// What is at the bottom of an error, which says the most.
+/// The innermost cause of an error, which says the most.
 pub(crate) fn deepest(error: &(dyn Error + 'static)) -> String {
     let mut last: &dyn Error = error;
     while let Some(cause) = last.source() {
@@ -190,7 +190,7 @@ impl Explain for DatabaseError {
             ),
             Self::TimedOut { .. } => Facts::new(TimedOut, "database_timeout"),
             Self::Locked { .. } => Facts::new(TimedOut, "lock_timeout")
-                .hint("try again; if it stays so, look at pg_stat_activity for what hangs"),
+                .hint("try again; if it fails again, pg_stat_activity shows what hangs"),
             Self::OldSchema { .. } => Facts::new(Invalid, "old_schema").hint(
                 "prepare it with: ccb board migrate (as a user who may create tables there)",
             ),

@@ -1,4 +1,4 @@
-//! Whether a server is in a state in which it can be relied on.
+//! The state of a server: can ccb rely on it?
 
 use std::time::{Duration, Instant};
 
@@ -9,18 +9,18 @@ use crate::connection::Session;
 use crate::database::{About, Database};
 use crate::error::DatabaseError;
 
-/// What a look at a server shows.
+/// The result of a look at a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
-    /// What it says of itself.
+    /// Facts that the server reports about itself.
     pub about: About,
-    /// How far its clock is ahead of this machine's, in milliseconds.
+    /// Lead of its clock over this machine's, in milliseconds.
     pub skew_ms: i64,
-    /// How many connections ordinary users may have at once, and how many there are.
+    /// Maximum of connections that ordinary users may have at once.
     pub max_connections: i64,
-    /// Those of all users and databases.
+    /// Connections of all users and databases.
     pub connections: i64,
-    /// True if it removes dead rows by itself.
+    /// True if the server removes dead rows by itself.
     pub autovacuum: bool,
     /// True if a notification arrives. It does not where PgBouncer pools transactions.
     pub hears: bool,
@@ -37,11 +37,11 @@ pub struct TableHealth {
     pub bytes: i64,
     /// Rows, roughly.
     pub rows: i64,
-    /// Old versions of rows that nobody can see any more.
+    /// Old versions of rows that no transaction can see any more.
     pub dead: i64,
 }
 
-/// How long a notification to oneself may take.
+/// Time limit for a notification that ccb sends to itself.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 impl Database {
@@ -81,12 +81,12 @@ impl Database {
         })
     }
 
-    /// True if what is said on a channel arrives here.
+    /// True if a notification on a channel arrives here.
     fn hears(&self) -> bool {
         let mut listener = self.listen(&format!("{}_doctor", self.settings().schema()));
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
-            // Its first word is its own.
+            // The first notification is its own.
             if listener.wait(PATIENCE) {
                 return true;
             }

@@ -1,8 +1,8 @@
-//! What the board and mail share when they are kept in PostgreSQL.
+//! The parts of board and mail in PostgreSQL that both share.
 //!
-//! The callers are synchronous and come from any thread, inside an async runtime or outside of
-//! one. The sockets belong to one thread of this crate; a caller's thread sleeps until its answer
-//! is there or its time is up.
+//! The callers are synchronous and come from any thread, inside an async runtime or outside of one.
+//! The sockets belong to one thread of this crate; a caller's thread sleeps until its answer is
+//! there or its time is up.
 //!
 //! # Promises
 //!
@@ -10,12 +10,12 @@
 //! * A password is never shown: not in a message, not in `Debug`, not in a log.
 //! * Statements are unnamed and settings are local to a transaction, so that PgBouncer may pool
 //!   transactions in between.
-//! * A change happens once. When the link breaks before the commit was sent, nothing has happened
-//!   and it is tried again. When it breaks later, the new connection first asks whether the
-//!   *operation*, which the change wrote down in its own transaction, is there
-//!   ([`Database::change`]).
+//! * A change happens once. If the link breaks before the commit was sent, nothing has happened and
+//!   the change is tried again. If it breaks later, the new connection first asks for the
+//!   *operation* that the change recorded in its own transaction ([`Database::change`]).
 //! * Migrations are applied in one transaction under a lock ([`migrate()`]). A program that knows
-//!   fewer of them than the database has does not touch it, and neither does one that knows more.
+//!   fewer migrations than the database has does not touch it, and neither does one that knows
+//!   more.
 
 mod connection;
 mod database;

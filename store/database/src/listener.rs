@@ -1,4 +1,4 @@
-//! Being woken when something changes.
+//! Notifications that something changed.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -7,14 +7,14 @@ use crate::connection::{Connection, Session};
 use crate::database::Database;
 use crate::error::DatabaseError;
 
-/// Hears that something happened on a channel. Only a hint: behind PgBouncer nothing is ever
-/// heard, and what is said while the link is down is lost. The tables are the truth, so whoever
-/// waits looks at them now and then in any case.
+/// Waits for notifications on a channel. They are only hints: behind PgBouncer none ever arrives,
+/// and those sent while the link is down are lost. The tables are the truth, so every waiter also
+/// reads them now and then.
 pub struct Listener {
     database: Database,
     channel: String,
     line: Option<Line>,
-    /// No new line before this moment.
+    /// No reconnection before this moment.
     not_before: Option<Instant>,
 }
 
@@ -29,13 +29,13 @@ impl std::fmt::Debug for Listener {
 struct Line {
     connection: Connection,
     heard: Receiver<()>,
-    /// It was heard speaking, so what is said does arrive.
+    /// True if a notification has arrived, so notifications do arrive.
     works: bool,
 }
 
-/// How often to look where every word arrives.
+/// Poll interval where every notification arrives.
 const SLOW: Duration = Duration::from_secs(1);
-/// How often to look where it may not.
+/// Poll interval where notifications may be lost.
 const QUICK: Duration = Duration::from_millis(200);
 const CONNECT_AGAIN: Duration = Duration::from_secs(5);
 
@@ -52,8 +52,8 @@ impl Database {
 }
 
 impl Listener {
-    /// Connects now, so that what happens from now on is heard. Not being able to is no error:
-    /// then [`wait`](Self::wait) is short.
+    /// Connects now, so that later notifications are heard. A failure is no error: then
+    /// [`wait`](Self::wait) is short.
     pub fn prepare(&mut self) {
         let due = self.not_before.is_none_or(|at| at <= Instant::now());
         let gone = self
@@ -67,12 +67,12 @@ impl Listener {
         self.not_before = Some(Instant::now() + CONNECT_AGAIN);
         match self.call() {
             Ok(line) => self.line = Some(line),
-            Err(error) => tracing::debug!(%error, "nobody can be heard"),
+            Err(error) => tracing::debug!(%error, "no connection for notifications"),
         }
     }
 
-    /// Waits until something may have happened, at most `limit`; whether a word was heard. Without
-    /// one it is time to look anyway.
+    /// Waits at most `limit` until something may have changed; true if a notification arrived. The
+    /// caller reads the tables in both cases.
     pub fn wait(&mut self, limit: Duration) -> bool {
         self.prepare();
         let Some(line) = &mut self.line else {
@@ -83,7 +83,7 @@ impl Listener {
         match line.heard.recv_timeout(limit) {
             Ok(()) => {
                 line.works = true;
-                // One look is enough for all that was said so far.
+                // One read of the tables is enough for all notifications so far.
                 while line.heard.try_recv().is_ok() {}
                 true
             }
@@ -108,9 +108,9 @@ impl Listener {
             broken: std::cell::Cell::new(false),
         };
         session.batch(&format!("LISTEN {}", self.channel))?;
-        // A word of one's own tells whether words arrive here at all. It is said on another link:
-        // where transactions are pooled, what is said on this one would come back with its answer,
-        // and nothing else ever would.
+        // A notification of one's own shows if they arrive here at all. It is sent on another link:
+        // where transactions are pooled, one sent on this link would come back with its answer, and
+        // no other ever would.
         let word = format!("NOTIFY {}", self.channel);
         self.database.read(|session| session.batch(&word))?;
         Ok(Line {

@@ -1,4 +1,4 @@
-//! Bringing a schema to the version this program knows.
+//! Migrates a schema to the version this program knows.
 
 use tokio_postgres::types::Type;
 
@@ -11,7 +11,7 @@ use crate::settings::Settings;
 pub struct Component {
     /// Its name, as `board`.
     pub name: &'static str,
-    /// Every migration there is, oldest first; the first is number 1. `@.` stands for the schema.
+    /// Every migration, oldest first; the first is number 1. `@.` stands for the schema.
     pub migrations: &'static [&'static str],
 }
 
@@ -22,22 +22,22 @@ impl Component {
     }
 }
 
-/// What board and mail share.
+/// The tables that board and mail share.
 pub const COMMON: Component = Component {
     name: "database",
     migrations: &[include_str!("../migrations/001.sql")],
 };
 
-/// Where it is written down what was applied. Never changes.
+/// The table of applied migrations. Never changes.
 const LEDGER: &str = "CREATE SCHEMA IF NOT EXISTS @S@; \
     CREATE TABLE IF NOT EXISTS @.migrations (component text NOT NULL, number integer NOT NULL, \
     applied_at timestamptz NOT NULL DEFAULT now(), PRIMARY KEY (component, number))";
 
-/// One migration that is missing.
-pub(crate) type Step = (&'static str, i32, &'static str);
+/// A missing migration.
+pub(crate) type Migration = (&'static str, i32, &'static str);
 
-pub(crate) fn names(steps: &[Step]) -> Vec<String> {
-    let name = |(component, number, _): &Step| format!("{component} {number}");
+pub(crate) fn names(steps: &[Migration]) -> Vec<String> {
+    let name = |(component, number, _): &Migration| format!("{component} {number}");
     steps.iter().map(name).collect()
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn apply(
     session: &Session<'_>,
     components: &[&Component],
 ) -> Result<Vec<String>, DatabaseError> {
-    // Two who migrate at once: the second one waits, and finds nothing to do.
+    // Two migrations at once: the second one waits, and finds nothing to do.
     let schema = session.settings.schema();
     let key = "SELECT pg_advisory_xact_lock(hashtextextended('ccb migrate ' || $1, 0))";
     session.query(key, &[(&schema, Type::TEXT)])?;
@@ -53,7 +53,7 @@ pub(crate) fn apply(
     if steps.is_empty() {
         return Ok(Vec::new());
     }
-    // Asked first, because a user who may use a schema may not be one who may create it.
+    // Asked first, because a user who may use a schema may not be allowed to create it.
     if applied_versions(session)?.is_none() {
         session.batch(&LEDGER.replace("@S@", &format!("\"{schema}\"")))?;
     }
@@ -65,11 +65,11 @@ pub(crate) fn apply(
     Ok(names(&steps))
 }
 
-/// What is not applied yet; refused if the schema is newer than this program.
+/// The migrations not applied yet; refused if the schema is newer than this program.
 pub(crate) fn missing(
     session: &Session<'_>,
     components: &[&Component],
-) -> Result<Vec<Step>, DatabaseError> {
+) -> Result<Vec<Migration>, DatabaseError> {
     let versions = applied_versions(session)?.unwrap_or_default();
     let mut steps = Vec::new();
     for component in components {
@@ -127,7 +127,7 @@ fn version_of(versions: &[(String, i32)], component: &str) -> i32 {
 pub(crate) fn applied_versions(
     session: &Session<'_>,
 ) -> Result<Option<Vec<(String, i32)>>, DatabaseError> {
-    // Asked of the catalogue: a failed statement would end the transaction.
+    // Read from the catalogue: a failed statement would end the transaction.
     let schema = session.settings.schema();
     let there = "SELECT to_regclass('\"' || $1 || '\".migrations') IS NOT NULL AS there";
     let row = session.query_one(there, &[(&schema, Type::TEXT)])?;

@@ -29,8 +29,7 @@ fn matching(line: &str, wanted: [&str; 4]) -> Option<String> {
     fields.next()
 }
 
-/// The fields of a line; `\:` and `\\` stand for themselves. The password is everything that is
-/// left.
+/// The fields of a line; `\:` and `\\` stand for themselves. The password is the rest of the line.
 fn split(line: &str) -> impl Iterator<Item = String> {
     let mut rest = line.chars();
     let mut fields = Vec::new();

@@ -1,4 +1,4 @@
-//! Where the database is, and how it is talked to.
+//! The address of the database, and how ccb connects to it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -25,40 +25,40 @@ impl fmt::Debug for Secrets {
     }
 }
 
-/// How much of the server's certificate is believed.
+/// The checks that the server's certificate must pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trust {
-    /// It encrypts, whoever it is.
+    /// None: any certificate will do.
     Anybody,
-    /// An authority that is known here has signed it.
+    /// An authority that is known here signed it.
     Authority,
     /// The same, and it is for the host's name.
     AuthorityAndName,
 }
 
-/// Where the database is, and how it is talked to.
+/// The address of the database, and how ccb connects to it.
 #[derive(Clone)]
 pub struct Settings {
     pub(crate) config: Config,
     pub(crate) schema: String,
     pub(crate) trust: Trust,
     pub(crate) root_certificate: Option<PathBuf>,
-    /// How long a change may take, with every new try.
+    /// Time limit of a change with all its retries.
     pub(crate) patience: Duration,
-    /// How long to wait for what another change holds.
+    /// Time limit for a lock that another change holds.
     pub(crate) lock_timeout: Duration,
     in_address: bool,
     shown: String,
     address: String,
 }
 
-/// The schema where nothing is said.
+/// The schema unless the address names one.
 const SCHEMA: &str = "ccb";
-/// How long to try to connect to one host.
+/// Time limit for connecting to one host.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long a link may be silent before it is looked at, and then until it counts as broken.
+/// Silence on a link before it is probed, and then until it counts as broken.
 const SILENT: Duration = Duration::from_secs(10);
-/// How long a change may take, with every new try.
+/// Time limit of a change with all its retries, unless the address names one.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// True if this is meant as the address of a database.
@@ -128,19 +128,19 @@ impl Settings {
         self.in_address
     }
 
-    /// The same of an address that was not read yet.
+    /// The same of an address that was not parsed yet.
     pub fn holds_password(address: &str) -> bool {
         Self::parse(address, &Secrets::default()).is_ok_and(|settings| settings.in_address)
     }
 
-    /// The same with another limit for what another change holds.
+    /// The same with another limit for locks that other changes hold.
     #[must_use]
     pub fn with_lock_timeout(mut self, limit: Duration) -> Self {
         self.lock_timeout = limit;
         self
     }
 
-    /// The same with another limit for a change with all its tries.
+    /// The same with another limit for a change with all its retries.
     #[must_use]
     pub fn with_patience(mut self, limit: Duration) -> Self {
         self.patience = limit;
@@ -152,12 +152,12 @@ impl Settings {
         &self.shown
     }
 
-    /// The address with everything in it but the password, to be written down and read again.
+    /// The address with everything in it but the password, to be stored and read again.
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// The schema everything is in.
+    /// The schema that holds the tables.
     pub fn schema(&self) -> &str {
         &self.schema
     }
@@ -228,7 +228,7 @@ impl fmt::Display for Settings {
     }
 }
 
-/// An address without its password, wherever that stands in it.
+/// An address without its password, wherever the password is in it.
 fn stripped(url: &str) -> String {
     let (base, query) = url.split_once('?').unwrap_or((url, ""));
     let base = match (base.split_once("://"), base.rsplit_once('@')) {
@@ -248,7 +248,7 @@ fn stripped(url: &str) -> String {
     }
 }
 
-/// What an address says besides what the client understands.
+/// The parameters of an address that the client does not understand.
 #[derive(Default)]
 struct Ours {
     schema: Option<String>,
@@ -259,7 +259,7 @@ struct Ours {
 }
 
 impl Ours {
-    /// Takes in a parameter; `false` if it is not one of ours.
+    /// Takes a parameter; `false` if it is not one of ours.
     fn take(&mut self, key: &str, value: &str) -> Result<bool, DatabaseError> {
         let bad = |why: String| Err(DatabaseError::BadUrl { why });
         match key {
@@ -306,7 +306,7 @@ impl Ours {
             config.ssl_mode(mode);
         }
         if self.root_certificate.is_some() && self.trust.is_none() {
-            // As libpq: who names an authority wants it to be asked.
+            // As libpq does: a root certificate asks for a check of the authority.
             self.trust = Some(Trust::Authority);
         }
         if config.get_application_name().is_none() {

@@ -15,19 +15,20 @@ use crate::settings::{Secrets, Settings};
 pub use bouncer::Bouncer;
 pub use certificates::Certificates;
 
-/// A server of its own. Its data is not synced to the disk: it is not meant to survive.
+/// A server for one test. Its data is not synced to the disk: it need not survive.
 #[derive(Debug)]
 pub struct Server {
     dir: PathBuf,
     port: u16,
     options: Vec<String>,
     process: Option<Child>,
-    /// Waits for the end of its input, which is ours, and tidies up if we did not.
+    /// Waits for the end of its input, which this process holds, and cleans up if the process did
+    /// not.
     caretaker: Option<Child>,
     as_user: Option<u32>,
 }
 
-/// The user it runs as where we are root, which PostgreSQL does not accept.
+/// The user the server runs as if the tests run as root, which PostgreSQL refuses.
 const NOBODY: u32 = 65534;
 
 impl Server {
@@ -65,7 +66,7 @@ impl Server {
         Some(server)
     }
 
-    /// A second server that follows this one. From now on a change counts when both have it.
+    /// A second server that replicates this one. From now on a change counts when both have it.
     #[expect(clippy::panic, reason = "for tests only")]
     pub fn standby(&self) -> Self {
         let mut standby = Self::place(&[]);
@@ -96,7 +97,7 @@ impl Server {
         told.unwrap_or_else(|error: crate::DatabaseError| panic!("{sql}: {error}"));
     }
 
-    /// A directory and a port for one.
+    /// A directory and a port for a server.
     #[expect(clippy::panic, reason = "for tests only")]
     fn place(options: &[&str]) -> Self {
         let unique = uuid::Uuid::new_v4().simple().to_string();
@@ -189,7 +190,7 @@ impl Server {
         }
     }
 
-    /// Kills it as a power cut would, as far as its processes are concerned.
+    /// Kills the server as a power cut would, as far as its processes are concerned.
     pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             drop(process.kill());
@@ -200,7 +201,7 @@ impl Server {
         }
     }
 
-    /// Stops it without waiting for anybody.
+    /// Stops the server without waiting for its clients.
     pub fn stop(&mut self) {
         if let Some(mut process) = self.process.take() {
             if let Some(control) = find("pg_ctl") {
@@ -215,7 +216,8 @@ impl Server {
         }
     }
 
-    /// A test that is killed, or keeps its server to its end, leaves nothing behind either.
+    /// Starts the caretaker: a test that is killed, or keeps its server to its end, leaves nothing
+    /// behind.
     fn engage_caretaker(&mut self) {
         let Some(control) = find("pg_ctl") else {
             return;
@@ -225,7 +227,7 @@ impl Server {
         command.current_dir("/").args(["-c", script, "caretaker"]);
         command.arg(control).arg(&self.dir).stdin(Stdio::piped());
         command.stdout(Stdio::null()).stderr(Stdio::null());
-        // Not ended by what ends the tests.
+        // A signal that ends the tests must not end the caretaker.
         command.process_group(0);
         self.caretaker = command.spawn().ok();
     }

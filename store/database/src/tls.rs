@@ -20,7 +20,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::settings::{Settings, Trust};
 
-/// Makes connections as the settings want them; why not, in words.
+/// Makes connections as the settings ask; its errors say why not, in words.
 #[derive(Clone)]
 pub(crate) struct Tls(Arc<ClientConfig>);
 
@@ -74,10 +74,10 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, String> {
     }
 }
 
-/// Believes as much as `sslmode` says.
+/// Checks as much as `sslmode` says.
 #[derive(Debug)]
 struct Verifier {
-    /// None: whoever it is, as `sslmode=require` means.
+    /// `None` accepts any certificate, as `sslmode=require` means.
     inner: Option<Arc<WebPkiServerVerifier>>,
     name_matters: bool,
     provider: Arc<CryptoProvider>,

@@ -1,5 +1,5 @@
-//! Something that one process on one machine does at a time: a named turn, held as long as it is
-//! renewed. By the database's clock, and not by a session's lock, because behind PgBouncer the next
+//! A lock between machines: a named turn that one process holds as long as it renews it. It is
+//! measured by the database's clock, and is no session lock, because behind PgBouncer the next
 //! statement may be on another connection.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
@@ -13,46 +13,47 @@ use crate::connection::Session;
 use crate::database::Database;
 use crate::error::DatabaseError;
 
-/// So many times within its term is a turn renewed.
+/// Renewals of a turn within its term.
 const TIMES: u32 = 3;
-/// The clock turns are measured with, in milliseconds since 1970.
+/// The clock that measures turns, in milliseconds since 1970.
 const NOW: &str = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
-/// A turn, until it is dropped.
+/// A held turn; given back when it is dropped.
 #[derive(Debug)]
 pub struct Turn {
     database: Database,
     name: String,
     holder: Uuid,
     over: Option<Sender<()>>,
-    /// It ends with its term, and not with us.
+    /// True if the turn ends with its term, and not when this is dropped.
     stays: bool,
 }
 
-/// Who wants a turn.
+/// A process that asks for a turn.
 #[derive(Debug, Clone, Copy)]
 pub struct Claimant<'a> {
-    /// Who that is, for people.
+    /// Its name, for people.
     pub who: &'a str,
-    /// Whoever may take the turn over from itself: one that was killed and comes back.
+    /// Its id. A claimant with the same id takes its own turn over: one that was killed and comes
+    /// back.
     pub holder: Uuid,
-    /// What their machine has that not every machine has.
+    /// Labels of its machine.
     pub labels: &'a [String],
 }
 
-/// Whose turn it is.
+/// The holder of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
-    /// Who that is, in their own words.
+    /// Its name, for people.
     pub who: String,
-    /// What their machine has that not every machine has, if they said so.
+    /// Labels of its machine, if it named any.
     pub labels: Vec<String>,
-    /// For how long that holds unless it is renewed.
+    /// Time until the turn ends unless it is renewed.
     pub left: Duration,
 }
 
 impl Turn {
-    /// Takes the turn `name`, unless somebody else has it.
+    /// Takes the turn `name` unless another process holds it.
     pub fn take(
         database: &Database,
         name: &str,
@@ -88,7 +89,7 @@ impl Turn {
         })?;
         match taken {
             Some(Some(taken)) => return Ok(Err(taken)),
-            // Given back between the two looks: for whoever asks again.
+            // Given back between the two statements: the caller asks again.
             Some(None) => {
                 return Ok(Err(Taken {
                     who: String::new(),
@@ -103,13 +104,13 @@ impl Turn {
         let renew = move || {
             while let Err(RecvTimeoutError::Timeout) = ended.recv_timeout(term / TIMES) {
                 if let Err(error) = renew(&base, &key, holder, ms) {
-                    tracing::warn!(%error, turn = key, "it is not renewed");
+                    tracing::warn!(%error, turn = key, "the turn is not renewed");
                 }
             }
         };
         let thread = std::thread::Builder::new().name("turn".into()).spawn(renew);
         if let Err(error) = thread {
-            tracing::error!(%error, turn = name, "it is not renewed");
+            tracing::error!(%error, turn = name, "the turn is not renewed");
         }
         Ok(Ok(Self {
             database: database.clone(),
@@ -120,7 +121,7 @@ impl Turn {
         }))
     }
 
-    /// Lets it end with its term: nobody else gets it for that long, although we are done.
+    /// Lets the turn end with its term: no process gets it before, although this one is done.
     pub fn let_run_out(mut self) {
         self.stays = true;
     }
@@ -138,7 +139,7 @@ impl Drop for Turn {
             session.execute(sql, &[(name, Type::TEXT), (&holder, Type::UUID)])
         });
         if let Err(error) = given {
-            tracing::warn!(%error, turn = name, "it ends by itself");
+            tracing::warn!(%error, turn = name, "not given back; the turn ends with its term");
         }
     }
 }
@@ -170,7 +171,7 @@ fn taken(session: &Session<'_>, row: &Row) -> Result<Taken, DatabaseError> {
     })
 }
 
-/// Every turn whose name begins with `prefix` and that is held now, with who has it.
+/// Every held turn whose name begins with `prefix`, with its holder.
 pub fn turns(database: &Database, prefix: &str) -> Result<Vec<(String, Taken)>, DatabaseError> {
     database.read(|session| {
         let sql = format!(

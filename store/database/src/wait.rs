@@ -18,7 +18,7 @@ impl Wake for Unpark {
     }
 }
 
-/// What `future` comes to; `None` if it takes longer than until `deadline`.
+/// The result of `future`; `None` if it is not there by `deadline`.
 ///
 /// The futures of a connection only wait for messages from its own thread, so any thread may wait
 /// for them, also one that belongs to another runtime.

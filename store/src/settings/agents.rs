@@ -1,4 +1,4 @@
-//! `agents` and `isolation`: what agents may do and see.
+//! `agents` and `isolation`: the rights and the surroundings of agents.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,51 +11,52 @@ use super::set;
 use crate::fields::{Fields, Read};
 use crate::name::Name;
 
-/// An environment variable agents may see, and which file says so: a repository that asks for
-/// more of the user's environment needs the user's word.
+/// An environment variable that agents may see, and the file that allows it: a repository that asks
+/// for more of the user's environment needs the user's consent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LetThrough {
     /// A variable's name, or the start of one and `*`.
     pub pattern: String,
-    /// The file that says so.
+    /// The file that allows it.
     pub file: PathBuf,
 }
 
 /// Everything under `agents`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentSettings {
-    /// `autoBackgroundMs`: after this long a foreground agent goes on in the background.
+    /// `autoBackgroundMs`: time after which a foreground agent continues in the background.
     pub auto_background: Duration,
-    /// `stopGraceMs`: how long an agent that is stopped may take to end by itself.
+    /// `stopGraceMs`: time that a stopped agent has to end by itself.
     pub stop_grace: Duration,
-    /// `outputMaxBytes`: how much of an agent's output is kept.
+    /// `outputMaxBytes`: maximum of an agent's output that is kept.
     pub output_max_bytes: u64,
-    /// `env`: variables agents get besides the usual ones. Files add to it.
+    /// `env`: variables agents get besides the usual ones. Each file adds to it.
     pub env: Vec<LetThrough>,
-    /// `redact`: variables whose values never reach a transcript. Files add to it.
+    /// `redact`: variables whose values never reach a transcript. Each file adds to it.
     pub redact: Vec<String>,
-    /// `deny`: types of agents that must not be started. Files add to it: a repository cannot
-    /// take back what the user forbids.
+    /// `deny`: types of agents that must not be started. Each file adds to it: a repository cannot
+    /// allow what the user forbids.
     pub deny: Vec<String>,
-    /// `defaultRuntime`: what runs an agent when nobody says.
+    /// `defaultRuntime`: the runtime of agents whose definition names none.
     pub default_runtime: Option<String>,
     /// `defaultProvider`: the provider of agents whose model names none.
     pub default_provider: Option<String>,
-    /// `forkByDefault`: whether an agent that an agent starts without a type is a copy of it.
+    /// `forkByDefault`: true if an agent that an agent starts without a type is a copy of it.
     pub fork_by_default: bool,
-    /// `models`: what a model is called, by the runtime's name and the alias.
+    /// `models`: the name of a model, by the runtime's name and the alias.
     pub models: BTreeMap<String, BTreeMap<String, String>>,
-    /// `userMcpServers`: whether agents get the MCP servers the user has for their program.
+    /// `userMcpServers`: true if agents get the MCP servers that the user has configured for their
+    /// program.
     pub user_mcp_servers: bool,
-    /// `sandbox`, `sandboxNetwork`, `sandboxWrite`: what each file says about confining commands.
+    /// `sandbox`, `sandboxNetwork`, `sandboxWrite`: the rules of each file for confining commands.
     pub sandbox: Vec<SandboxSettings>,
-    /// `maxAgents`: how many of a team may run at once; `null` for as many as are started.
+    /// `maxAgents`: maximum of agents of a team at once; `null` for no limit.
     pub max_agents: Option<usize>,
-    /// `matesIn`: whether agents on `native` have processes of their own.
+    /// `matesIn`: the processes that agents on `native` run in.
     pub mates_in: MatesIn,
-    /// `mateMaxBytes`: what one agent in a shared process may keep in memory.
+    /// `mateMaxBytes`: maximum memory of one agent in a shared process.
     pub mate_max_bytes: u64,
-    /// `mateBlockedMs`: after this long without a sign of life such an agent is ended.
+    /// `mateBlockedMs`: time without a sign of life after which ccb ends such an agent.
     pub mate_blocked: Duration,
 }
 
@@ -82,8 +83,8 @@ impl Default for AgentSettings {
     }
 }
 
-/// How many agents of a team run at once where nobody says: more than people use, and few enough
-/// that a lead that starts one after the other does not take the machine down.
+/// Default maximum of agents of a team at once: more than people use, and few enough that a lead
+/// that starts one after the other does not overload the machine.
 const MAX_AGENTS: usize = 128;
 /// Many times the largest context of a model.
 const MATE_MAX_BYTES: u64 = 256 * 1024 * 1024;
@@ -217,7 +218,7 @@ fn check_pattern(pattern: &str, section: &Fields<'_>) -> Read<()> {
 }
 
 crate::words! {
-    /// Whether agents share the user's configuration directory.
+    /// The configuration directory that agents use.
     #[derive(Default)]
     pub enum ConfigHome {
         /// The user's: logins, resumed and forked conversations need it.
@@ -229,13 +230,13 @@ crate::words! {
 }
 
 crate::words! {
-    /// Where agents on `native` run.
+    /// The processes that agents on `native` run in.
     #[derive(Default)]
     pub enum MatesIn {
         /// Each in processes of its own.
         #[default]
         Own = "own",
-        /// All of a team in one process.
+        /// All agents of a team in one process.
         Process = "process",
     }
 }

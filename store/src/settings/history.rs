@@ -1,4 +1,4 @@
-//! `history`: how long reports of what has ended are kept.
+//! `history`: the reports of ended sessions that are kept.
 
 use super::set;
 use crate::fields::{Fields, Read};
@@ -6,9 +6,9 @@ use crate::fields::{Fields, Read};
 /// Everything under `history`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HistorySettings {
-    /// `days`: how long a report stays; 0 keeps none.
+    /// `days`: days for which a report is kept; 0 keeps none.
     pub days: u32,
-    /// `maxBytes`: how large all of them together may get; the oldest go first.
+    /// `maxBytes`: maximum size of all reports together; the oldest are deleted first.
     pub max_bytes: u64,
 }
 

@@ -1,7 +1,7 @@
-//! `limits`: how much agents may use, each alone and all together, and how long everybody waits
-//! when a provider refuses.
+//! `limits`: the resources that agents may use, each alone and all together, and the pauses of all
+//! agents when a provider refuses.
 //!
-//! Of several files the lowest limit counts: what one forbids, another cannot take back.
+//! Of several files the lowest limit counts: what one forbids, another cannot allow.
 
 use std::time::Duration;
 
@@ -10,40 +10,40 @@ use serde_json::Value;
 use super::set;
 use crate::fields::{Fields, Read};
 
-/// What one life of an agent may use. None: as much as it likes.
+/// Limits of one life of an agent. `None` is no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct AgentLimits {
-    /// `turns`: how often it may call its model.
+    /// `turns`: maximum of model calls.
     pub turns: Option<u32>,
-    /// `wallClockMs`: how long it may take.
+    /// `wallClockMs`: maximum duration.
     pub wall_clock: Option<Duration>,
     /// `tokens`: read and written together.
     pub tokens: Option<u64>,
-    /// `costUsd`: as far as its runtime says what it costs.
+    /// `costUsd`: maximum cost, as far as the agent's runtime reports it.
     pub cost_usd: Option<f64>,
 }
 
-/// What all agents of a team together may use.
+/// Limits of all agents of a team together.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct TeamLimits {
-    /// `spawnsPerMinute`: how many may be started within a minute.
+    /// `spawnsPerMinute`: maximum of agents started within a minute.
     pub spawns_per_minute: Option<u32>,
-    /// `wallClockMs`: how long they may work, counted from when the first was started.
+    /// `wallClockMs`: maximum duration, counted from the start of the first agent.
     pub wall_clock: Option<Duration>,
     /// `tokens`: read and written together.
     pub tokens: Option<u64>,
-    /// `costUsd`: as far as runtimes say what they cost.
+    /// `costUsd`: maximum cost, as far as the runtimes report it.
     pub cost_usd: Option<f64>,
 }
 
-/// What happens when a provider refuses for now.
+/// The reaction to a provider that refuses for now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct QuotaSettings {
-    /// `firstPauseMs`: how long everybody waits the first time; twice as long each time after.
+    /// `firstPauseMs`: the first pause of all agents; each further one is twice as long.
     pub first_pause: Duration,
-    /// `longestPauseMs`: but never longer than this, unless the provider says so.
+    /// `longestPauseMs`: the longest pause, unless the provider asks for a longer one.
     pub longest_pause: Duration,
-    /// `giveUpMs`: an agent that was held up this long in a row ends.
+    /// `giveUpMs`: uninterrupted delay after which an agent ends.
     pub give_up: Duration,
 }
 
@@ -100,7 +100,7 @@ impl AgentLimits {
         Ok(())
     }
 
-    /// Both at once: the lower of each.
+    /// The lower of each pair of limits.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {
@@ -111,7 +111,7 @@ impl AgentLimits {
         }
     }
 
-    /// `self` where it says something, else `other`.
+    /// The limits of `self`, and those of `other` where `self` has none.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -149,7 +149,7 @@ impl QuotaSettings {
     }
 }
 
-/// The lower of two limits, of which each may be none.
+/// The lower of two limits, either of which may be missing.
 fn lower<T: PartialOrd>(one: Option<T>, other: Option<T>) -> Option<T> {
     match (one, other) {
         (Some(one), Some(other)) if other < one => Some(other),
@@ -158,7 +158,7 @@ fn lower<T: PartialOrd>(one: Option<T>, other: Option<T>) -> Option<T> {
     }
 }
 
-/// A limit from 1 to `most`. `null` is none here; another file may have one.
+/// A limit from 1 to `most`. `null` is no limit here; another file may set one.
 fn number(section: &Fields<'_>, key: &str, most: u64) -> Read<Option<u64>> {
     match section.is_null(key) {
         true => Ok(None),

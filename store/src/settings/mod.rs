@@ -1,11 +1,11 @@
 //! Settings files, from the user's down to the repository's local one.
 //!
-//! `<home>/ccb.json`, then `<repo>/.claude/ccb.json`, then `<repo>/.claude/ccb.local.json`;
-//! a later file wins key by key. An unknown key is an error that names the nearest known one,
-//! because a misspelt setting that is silently ignored is worse than no setting.
+//! `<home>/ccb.json`, then `<repo>/.claude/ccb.json`, then `<repo>/.claude/ccb.local.json`; a later
+//! file wins key by key. An unknown key is an error that names the nearest known one, because a
+//! misspelt setting that is silently ignored is worse than no setting.
 //!
-//! What can run code, or lets an agent see more, remembers the file it came from, so that a
-//! repository's can be held back until the user trusts it.
+//! A setting that can run code, or lets an agent see more, remembers the file it came from, so that
+//! a repository's can be held back until the user trusts it.
 
 mod agents;
 mod history;
@@ -40,19 +40,19 @@ pub use worktree::{BaseRef, MergeStrategy, SetUpCommand, WorktreeSettings};
 pub struct Settings {
     /// `taskboard.lock`: `"shared"` or `"flock"`.
     pub lock_mode: LockMode,
-    /// `taskboard.durable`: whether changes are synced to disk before they are acknowledged.
+    /// `taskboard.durable`: true if changes are synced to disk before they are acknowledged.
     pub durable: bool,
-    /// `taskboard.lockTimeoutMs`: how long to wait for the list's lock.
+    /// `taskboard.lockTimeoutMs`: time limit for taking the list's lock.
     pub lock_timeout: Duration,
-    /// `taskboard.manyTasksPerAgent`: whether an agent may have several tasks in progress.
+    /// `taskboard.manyTasksPerAgent`: true if an agent may have several tasks in progress.
     pub many_tasks_per_agent: bool,
-    /// `taskboard.board`: the database board and mail are in; in files if there is none.
+    /// `taskboard.board`: the database that holds board and mail; they are in files if it is
+    /// `None`.
     pub board: Option<NamedBoard>,
-    /// `taskboard.leaseMs`: how long a machine may be silent before its tasks are given to others,
-    /// where the board is in a database.
+    /// `taskboard.leaseMs`: silence of a machine after which its tasks are given to others, if the
+    /// board is in a database.
     pub lease: Duration,
-    /// `mailbox.durable`: whether a message is synced to disk before its sending is
-    /// acknowledged.
+    /// `mailbox.durable`: true if a message is synced to disk before its sending is acknowledged.
     pub mail_durable: bool,
     /// Everything under `worktree`.
     pub worktree: WorktreeSettings,
@@ -163,7 +163,7 @@ impl Settings {
     }
 }
 
-/// Takes over what a file says, if it says something.
+/// Replaces a setting if the file has a value for it.
 fn set<T>(setting: &mut T, said: Option<T>) {
     if let Some(said) = said {
         *setting = said;

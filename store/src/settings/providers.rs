@@ -7,7 +7,7 @@ use super::agents::{checked_name, is_variable};
 use crate::fields::{Fields, Read};
 
 crate::words! {
-    /// What a service speaks.
+    /// The protocol of a service.
     #[derive(Default)]
     pub enum ProviderKind {
         /// Anthropic's Messages.
@@ -21,8 +21,7 @@ crate::words! {
 }
 
 impl ProviderKind {
-    /// Where requests go if nobody says: OpenAI's address ends with the version, Anthropic's does
-    /// not.
+    /// The default address of requests: OpenAI's ends with the version, Anthropic's does not.
     pub fn base_url(self) -> &'static str {
         match self {
             Self::Anthropic => "https://api.anthropic.com",
@@ -39,42 +38,42 @@ impl ProviderKind {
     }
 }
 
-/// What a million tokens cost, in US dollars.
+/// Prices of a million tokens, in US dollars.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prices {
     /// Tokens sent.
     pub input: f64,
     /// Tokens received.
     pub output: f64,
-    /// Tokens sent that the provider had in its cache; as `input` if nobody says.
+    /// Tokens sent that the provider had in its cache; as `input` if `None`.
     pub cache_read: Option<f64>,
-    /// Tokens sent that the provider puts into its cache; as `input` if nobody says.
+    /// Tokens sent that the provider puts into its cache; as `input` if `None`.
     pub cache_write: Option<f64>,
 }
 
 /// One entry of `providers`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProviderSettings {
-    /// What it speaks.
+    /// The protocol it speaks.
     pub kind: ProviderKind,
-    /// Where it is; none means where the vendor's own service is. Without a slash at its end.
+    /// The address, without a slash at its end. `None` stands for the vendor's own service.
     pub base_url: Option<String>,
-    /// The variable that holds the key. None means the kind's usual one at the vendor's own
-    /// address, and no key at any other: a key goes nowhere that nobody has named for it.
+    /// The variable that holds the key. `None` means the kind's usual one at the vendor's own
+    /// address, and no key at any other: a key is only sent to an address it was named for.
     pub key_env: Option<String>,
-    /// The model of agents for which nobody names one.
+    /// The model of agents whose definition names none.
     pub model: Option<String>,
     /// Headers on top of the usual ones.
     pub headers: BTreeMap<String, String>,
-    /// How many tokens a conversation may have.
+    /// Maximum tokens of a conversation.
     pub context_window: Option<u64>,
-    /// How many tokens one answer may have.
+    /// Maximum tokens of one answer.
     pub max_output: Option<u64>,
-    /// What its models cost for which `model_prices` says nothing.
+    /// Prices of models that are not in `model_prices`.
     pub prices: Option<Prices>,
-    /// What each model costs, by the name that requests have.
+    /// Prices of each model, by its name in requests.
     pub model_prices: BTreeMap<String, Prices>,
-    /// The file that says so: a repository's is not used without the user's word.
+    /// The file that defines it: a repository's is not used without the user's consent.
     pub file: PathBuf,
 }
 
@@ -102,7 +101,7 @@ const OWN_HEADERS: &[&str] = &[
     "transfer-encoding",
     "x-api-key",
 ];
-/// No model takes more.
+/// The highest limit accepted; no model takes more.
 const MOST_TOKENS: u64 = 100_000_000;
 const MOST_PRICE: f64 = 100_000.0;
 
@@ -140,7 +139,7 @@ fn read_provider(fields: &Fields<'_>, file: &Path) -> Read<ProviderSettings> {
     let key_env = fields.text("keyEnv")?.map(str::to_owned);
     if let Some(name) = key_env.as_deref().filter(|name| !is_variable(name)) {
         let what = format!("the name of a variable that holds the key, not {name:?}");
-        // Somebody may have written the key itself; it is not said again.
+        // The user may have written the key itself; it is not repeated in the message.
         let what = match looks_like_key(name) {
             true => "the name of a variable that holds the key, not the key itself".to_owned(),
             false => what,
@@ -161,7 +160,7 @@ fn read_provider(fields: &Fields<'_>, file: &Path) -> Read<ProviderSettings> {
     })
 }
 
-/// Why requests cannot go there.
+/// The reason why requests cannot be sent to `url`; `None` if they can.
 pub fn wrong_url(url: &str) -> Option<&'static str> {
     let rest = url
         .strip_prefix("https://")

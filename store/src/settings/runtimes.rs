@@ -8,7 +8,7 @@ use super::sandbox::{self, SandboxMode};
 use crate::fields::{Fields, Read};
 
 crate::words! {
-    /// How ccb talks to the program that runs an agent.
+    /// The protocol between ccb and the program that runs an agent.
     #[derive(Default)]
     pub enum RuntimeKind {
         /// A shell command; its output is the result.
@@ -20,7 +20,7 @@ crate::words! {
         Claude = "claude",
         /// Codex.
         Codex = "codex",
-        /// Anything that speaks the Agent Client Protocol.
+        /// Any program that speaks the Agent Client Protocol.
         Acp = "acp",
         /// ccb itself, which talks to a model without another program.
         Native = "native",
@@ -37,17 +37,17 @@ impl RuntimeKind {
 /// One entry of `runtimes`: a way to run agents, by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuntimeSettings {
-    /// How to talk to it.
+    /// The protocol of the program.
     pub kind: RuntimeKind,
-    /// The program and its first arguments; empty means the kind's own.
+    /// The program and its first arguments; empty stands for the kind's own.
     pub command: Vec<String>,
     /// Arguments after those ccb gives.
     pub args: Vec<String>,
     /// Variables its agents get.
     pub env: BTreeMap<String, String>,
-    /// Whether what it runs is confined, if that is not what `agents.sandbox` says.
+    /// Confinement of its commands, if it differs from `agents.sandbox`.
     pub sandbox: Option<SandboxMode>,
-    /// The file that says so: a repository's is not run without the user's word.
+    /// The file that defines it: a repository's is not run without the user's consent.
     pub file: PathBuf,
 }
 

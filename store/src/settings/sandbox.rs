@@ -1,35 +1,35 @@
-//! `agents.sandbox`: whether what agents run is confined to their worktrees.
+//! `agents.sandbox`: the confinement of agents' commands to their worktrees.
 
 use std::path::{Path, PathBuf};
 
 use crate::fields::{Fields, Read};
 
 crate::words! {
-    /// What an agent's commands may write.
+    /// The paths that an agent's commands may write to.
     pub enum SandboxMode {
         /// Its worktree and little else.
         Tree = "tree",
-        /// Whatever the user can.
+        /// Everything the user can write to.
         Off = "off",
     }
 }
 
-/// What one file says about it. Which file that is matters: a repository can make the confinement
-/// narrower, and never wider.
+/// The rules of one file. The file matters: a repository can narrow the confinement, and never
+/// widen it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SandboxSettings {
     /// `sandbox`.
     pub mode: Option<SandboxMode>,
-    /// `sandboxNetwork`: confined commands reach the network.
+    /// `sandboxNetwork`: true if confined commands reach the network.
     pub network: Option<bool>,
-    /// `sandboxWrite`: directories they may write besides; `~` stands for the user's home.
+    /// `sandboxWrite`: further directories they may write to; `~` stands for the user's home.
     pub write: Vec<String>,
-    /// The file that says so.
+    /// The file with these rules.
     pub file: PathBuf,
 }
 
 impl SandboxSettings {
-    /// `None` if the file says nothing about it.
+    /// Reads the rules; `None` if the file has none.
     pub(super) fn read(section: &Fields<'_>, file: &Path) -> Read<Option<Self>> {
         let mode = section.word("sandbox", SandboxMode::ALL, SandboxMode::as_str)?;
         let network = section.boolean("sandboxNetwork")?;

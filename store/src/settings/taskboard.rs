@@ -7,7 +7,7 @@ use super::{Settings, set};
 use crate::fields::{Fields, Read};
 
 crate::words! {
-    /// How the task board locks its lists.
+    /// The locks that the task board takes on its lists.
     #[derive(Default)]
     pub enum LockMode {
         /// The file lock, and the lock directories other tools use on the same list.
@@ -23,7 +23,7 @@ crate::words! {
 pub struct NamedBoard {
     /// Its address, perhaps with a password.
     pub address: String,
-    /// Only the user's own file may name one.
+    /// The file that names it; only the user's own may.
     pub from: PathBuf,
 }
 

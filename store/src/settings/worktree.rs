@@ -8,7 +8,7 @@ use super::set;
 use crate::fields::{Fields, Read};
 
 crate::words! {
-    /// The commit a new working tree starts from unless the call says.
+    /// The commit a new worktree starts from, unless the call names one.
     #[derive(Default)]
     pub enum BaseRef {
         /// The caller's HEAD.
@@ -20,7 +20,7 @@ crate::words! {
 }
 
 crate::words! {
-    /// How a worktree's commits are put onto a branch.
+    /// The way a worktree's commits get onto a branch.
     #[derive(Default)]
     pub enum MergeStrategy {
         /// The worktree's commits, joined by a merge commit unless the branch can just follow.
@@ -33,49 +33,49 @@ crate::words! {
     }
 }
 
-/// A command from a settings file, and from which: what a repository brings along is not run
-/// without the user's word.
+/// A command from a settings file, and the file: a repository's own command is not run without the
+/// user's consent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetUpCommand {
-    /// For the shell.
+    /// The command, for the shell.
     pub command: String,
-    /// The file that says so.
+    /// The file that names it.
     pub file: PathBuf,
 }
 
 /// Everything under `worktree`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorktreeSettings {
-    /// `durable`: whether commits, branches and registry are on the disk before work counts as
-    /// done or landed.
+    /// `durable`: true if commits, branches and registry are on the disk before work counts as done
+    /// or landed.
     pub durable: bool,
     /// `baseRef`: `"head"` or `"fresh"`.
     pub base_ref: BaseRef,
-    /// `mergeStrategy`: what a branch gets when a task's work lands on it.
+    /// `mergeStrategy`: the commits a branch gets when a task's work lands on it.
     pub merge_strategy: MergeStrategy,
-    /// `sparsePaths`: check out only these.
+    /// `sparsePaths`: the only paths that are checked out.
     pub sparse_paths: Vec<String>,
-    /// `symlinkDirectories`: linked from the main tree.
+    /// `symlinkDirectories`: directories linked from the main worktree.
     pub symlink_directories: Vec<String>,
-    /// `copyDirectories`: copied from the main tree.
+    /// `copyDirectories`: directories copied from the main worktree.
     pub copy_directories: Vec<String>,
     /// `protect`: patterns of files that no task may change.
     pub protect: Vec<String>,
-    /// `setup`: run in every new tree.
+    /// `setup`: the command run in every new worktree.
     pub set_up: Option<SetUpCommand>,
-    /// `remote`: the git remote that carries results to other machines, where the board is in a
+    /// `remote`: the git remote that carries results to other machines, if the board is in a
     /// database.
     pub remote: String,
-    /// `privateGit`: whether agents that are not confined, too, have a `.git` of their own while they
-    /// work in a worktree.
+    /// `privateGit`: true if agents that are not confined also have a `.git` of their own while
+    /// they work in a worktree.
     pub private_git: bool,
-    /// `trashDays`: how long removed trees stay in the trash.
+    /// `trashDays`: days for which removed worktrees stay in the trash.
     pub trash_days: u32,
-    /// `gcDays`: how long a tree must not have been used before gc takes it.
+    /// `gcDays`: days without use after which gc removes a worktree.
     pub gc_days: u32,
-    /// `rescueMaxBytes`: how much of a tree's files is kept when the trash is emptied.
+    /// `rescueMaxBytes`: maximum of a worktree's files that is kept when the trash is emptied.
     pub rescue_max_bytes: u64,
-    /// `pool`: how many trees are made before anybody asks for them.
+    /// `pool`: number of worktrees made in advance.
     pub pool: usize,
 }
 
@@ -116,7 +116,8 @@ pub(super) const KEYS: &[&str] = &[
     "symlinkDirectories",
     "trashDays",
 ];
-/// git gets slower with every tree, and each takes as much space as a checkout.
+/// Maximum of `pool`: git gets slower with every worktree, and each takes as much space as a
+/// checkout.
 const MAX_POOL: u64 = 64;
 
 impl WorktreeSettings {
@@ -136,7 +137,7 @@ impl WorktreeSettings {
         }
         set(&mut self.private_git, section.boolean("privateGit")?);
         set(&mut self.protect, section.strings("protect", "patterns")?);
-        // A name alone: whoever writes a repository's settings must not say where work is sent.
+        // A name alone: the author of a repository's settings must not choose where work is sent.
         let remote = section.read("remote", "the name of a git remote", |value| {
             let plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
             let name = value.as_str()?;

@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use super::{Server, find};
 use crate::settings::{Secrets, Settings};
 
-/// One that pools transactions: two of them may be on different connections to the server. Stopped
-/// when it is dropped.
+/// A PgBouncer that pools transactions: two of them may be on different connections to the server.
+/// Stopped when it is dropped.
 #[derive(Debug)]
 pub struct Bouncer {
     port: u16,

@@ -1,4 +1,4 @@
-//! Certificates of one's own, for tests of encrypted connections.
+//! Certificates for tests of encrypted connections.
 
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::process::Command;
 
 use super::NOBODY;
 
-/// An authority, a certificate it has signed for `localhost`, and an authority that has signed nothing;
-/// removed when it is dropped.
+/// An authority, a certificate it signed for `localhost`, and an authority that signed nothing;
+/// removed when dropped.
 #[derive(Debug)]
 pub struct Certificates {
     dir: PathBuf,
@@ -40,25 +40,25 @@ impl Certificates {
             return None;
         }
         assert!(made.status.success(), "{words}");
-        // The server insists on a key that nobody else can read.
+        // The server insists on a key that no other user can read.
         let key = this.dir.join("server.key");
         drop(std::fs::set_permissions(
             &key,
             std::fs::Permissions::from_mode(0o600),
         ));
-        // Fails where we are not root, and then it is ours, and so is the server.
+        // Fails where we are not root; then the files are ours, and so is the server.
         for path in [&this.dir, &key, &this.dir.join("server.crt")] {
             drop(chown(path, Some(NOBODY), Some(NOBODY)));
         }
         Some(this)
     }
 
-    /// A file of theirs, as `authority.crt`.
+    /// A file by its name, such as `authority.crt`.
     pub fn file(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
 
-    /// What a server has to be told.
+    /// The options that make the server use them.
     pub fn options(&self) -> Vec<String> {
         let shown = |path: &Path| path.display().to_string();
         vec![

@@ -97,7 +97,7 @@ fn a_schema_of_another_version_is_refused_and_half_a_migration_leaves_nothing() 
             "{error}"
         );
     }
-    // Many who migrate at once all succeed, and it is done once.
+    // Many migrations at once all succeed, and each is applied once.
     let settings = server.settings("crowd");
     let crowd: Vec<_> = (0..8)
         .map(|_| {
@@ -133,7 +133,7 @@ fn a_server_that_is_not_there_full_or_read_only_gets_a_clear_word() {
     assert!(matches!(error, DatabaseError::ReadOnly { .. }), "{error}");
     assert!(other.about().unwrap().read_only);
     drop(other);
-    // Everybody holds on to a connection.
+    // All hold on to a connection.
     let hold: Vec<Database> = (0..4)
         .map(|_| Database::new(quick(server.settings("ccb"))))
         .collect();
@@ -170,7 +170,7 @@ fn a_word_wakes_who_listens() {
             assert!(std::time::Instant::now() < deadline, "nothing was heard");
         }
     };
-    // The first word is our own; it shows that words arrive.
+    // The first notification is our own; it shows that notifications arrive.
     hear();
     let speaker = std::thread::spawn(move || {
         database

@@ -1,7 +1,7 @@
 use database::throw_away::{Certificates, Server};
 use database::{Database, DatabaseError, Secrets, Settings};
 
-/// Connects to `host` with these parameters; whether the link is encrypted.
+/// Connects to `host` with these parameters; true if the link is encrypted.
 fn connect(server: &Server, host: &str, parameters: &str) -> Result<bool, DatabaseError> {
     let port = server.port();
     let url = format!("postgres://ccb@{host}:{port}/postgres?patience=5&{parameters}");
@@ -30,13 +30,13 @@ fn a_link_is_as_safe_as_it_was_asked_to_be() {
     assert!(!connect(&server, "localhost", "sslmode=disable").unwrap());
     assert!(connect(&server, "localhost", "sslmode=require").unwrap());
     assert!(ask("localhost", "verify-full", &right).unwrap());
-    // It is a certificate for localhost, and its authority says no more than that.
+    // The certificate is for localhost, and `verify-ca` checks its authority alone.
     assert!(ask("127.0.0.1", "verify-ca", &right).unwrap());
     for (host, mode, root) in [
         ("127.0.0.1", "verify-full", &right),
         ("localhost", "verify-full", &wrong),
         ("localhost", "verify-ca", &wrong),
-        // Who names an authority wants it to be asked.
+        // A root certificate asks for a check of the authority.
         ("localhost", "require", &wrong),
     ] {
         let error = ask(host, mode, root).unwrap_err();

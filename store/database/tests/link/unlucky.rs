@@ -10,7 +10,7 @@ use database::{COMMON, Component, Database, DatabaseError, Operation, Secrets, S
 const FIRST: &str = include_str!("../../migrations/001.sql");
 const LOCK: &str = "SELECT pg_advisory_xact_lock(4711); CREATE TABLE @.second (n int)";
 
-/// Passes a link on, every piece as many milliseconds late as it is told.
+/// Forwards a link, with a delay for every piece of as many milliseconds as the second value says.
 fn slow_link(server: u16) -> (u16, Arc<AtomicU64>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -77,7 +77,7 @@ fn a_slow_link_is_waited_for_and_one_that_is_too_slow_is_told() {
         ),
         "{error}"
     );
-    // Whether it was made or not: the same operation again makes it once.
+    // Made or not: the same operation again makes it once.
     late.store(0, Ordering::SeqCst);
     nothing(&patient, operation).unwrap();
     assert_eq!(count(&direct), 2);
@@ -112,7 +112,7 @@ fn a_full_server_is_waited_for() {
     assert_eq!(count(&database), 1);
 }
 
-/// Whoever waits for the lock 4711 is the migration; ends its connection, as a crash would.
+/// The connection that waits for lock 4711 is the migration; ends it, as a crash would.
 fn cut_the_migration(database: &Database) {
     let cut = "SELECT count(pg_terminate_backend(pid)) AS n FROM pg_locks \
         WHERE locktype = 'advisory' AND objid = 4711 AND NOT granted";
@@ -125,7 +125,7 @@ fn cut_the_migration(database: &Database) {
         if ended.unwrap() > 0 {
             return;
         }
-        assert!(Instant::now() < deadline, "nobody migrates");
+        assert!(Instant::now() < deadline, "no connection migrates");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -159,7 +159,7 @@ fn a_migration_that_is_cut_leaves_nothing_and_is_done_by_the_next_try() {
     let migrating = Database::new(server.settings("ccb"));
     let migration = std::thread::spawn(move || migrate(&migrating, &[&two], false));
     cut_the_migration(&database);
-    // In the middle of it nothing can be seen, and the program that knows less goes on.
+    // In the middle of it nothing is visible, and the program that knows less still works.
     assert_eq!(database.versions().unwrap(), [("database".to_owned(), 1)]);
     nothing(&database, Operation::new()).unwrap();
     drop(hold);
