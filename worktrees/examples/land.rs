@@ -1,4 +1,4 @@
-//! One piece of work from its worktree to the main branch, in a repository made for it:
+//! One piece of work from its worktree to the main branch, in a repository made for the example:
 //!
 //! ```sh
 //! cargo run -p ccb-worktrees --example land
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// What happened, one line for each step.
+/// Returns the events, one line for each step.
 pub(crate) fn walk_through() -> Result<Vec<String>, Box<dyn Error>> {
     let mut happened = Vec::new();
     let dir = tempfile::tempdir()?;
@@ -35,7 +35,7 @@ pub(crate) fn walk_through() -> Result<Vec<String>, Box<dyn Error>> {
     let branch = created.entry.branch.unwrap_or_default();
     happened.push(format!("created {name} on branch {branch}"));
 
-    // Somebody works in it; nobody can remove it meanwhile.
+    // A command runs in it; the worktree cannot be removed meanwhile.
     let command = ["sh", "-c", "echo hello > hello.txt"].map(Into::into);
     trees.run(
         &name,

@@ -1,5 +1,5 @@
-//! What a repository is called on every machine: the address of its remote `origin`, without what
-//! differs between those who fetch from it.
+//! The name of a repository on every machine: the address of its remote `origin`, without the parts
+//! that differ between those who fetch from it.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -7,8 +7,8 @@ use crate::remote::{plain_address, remote_url};
 use crate::repository::Repository;
 
 impl Repository {
-    /// The [plain address](plain_address) of `origin`; paths are whole. `None` if there is no such
-    /// remote.
+    /// The [plain address](plain_address) of `origin`, with its path made absolute. `None` if there
+    /// is no such remote.
     pub fn address(&self) -> Option<String> {
         let dir = self.main_tree.as_deref().unwrap_or(&self.common_dir);
         let plain = plain_address(&whole(remote_url(self, "origin")?.trim(), dir)?);
@@ -16,9 +16,9 @@ impl Repository {
     }
 }
 
-/// `url`, or where it leads to from `dir` if it is a relative path.
+/// `url`, or its target from `dir` if it is a relative path.
 fn whole(url: &str, dir: &Path) -> Option<String> {
-    // As git tells it from `host:path`: no slash before the colon.
+    // git's rule for `host:path`: no slash before the colon.
     let is_path = match url.split_once(':') {
         Some((before, _)) => before.contains('/'),
         None => true,
@@ -26,7 +26,7 @@ fn whole(url: &str, dir: &Path) -> Option<String> {
     if !is_path || url.is_empty() {
         return Some(url.to_owned());
     }
-    // Without asking the file system: the same words mean the same on every machine.
+    // Without the file system: the same words mean the same on every machine.
     let mut plain = PathBuf::new();
     for part in dir.join(url).components() {
         match part {

@@ -1,14 +1,14 @@
-//! What a look at a worktree found changed.
+//! The changes found in a worktree.
 
 use serde_json::{Value, json};
 
 store::words! {
-    /// Whether there is anything to lose.
+    /// The worktree's own work, as far as it is known.
     #[derive(Default)]
     pub enum ChangeState {
-        /// Nothing but the base.
+        /// It has nothing but the base.
         Clean = "clean",
-        /// Something.
+        /// It has work of its own.
         Changed = "changed",
         /// Not everything could be read, so it counts as changed.
         #[default]
@@ -23,31 +23,31 @@ pub struct Changes {
     pub files: usize,
     /// The tracked files whose change is staged.
     pub staged: usize,
-    /// Files git does not know and does not ignore.
+    /// Files that git neither tracks nor ignores.
     pub untracked: usize,
     /// Commits since the stored base.
     pub commits: usize,
-    /// Commits that were made here and are only in the reflogs any more.
+    /// Commits made here that only the reflogs still name.
     pub unreferenced: usize,
-    /// Stashes made on the tree's branch.
+    /// Stashes made on the worktree's branch.
     pub stashes: usize,
     /// Repositories inside: submodules that were initialised, or clones.
     pub nested: usize,
-    /// HEAD is on no branch.
+    /// True if HEAD is on no branch.
     pub detached: bool,
     /// Files with conflicts.
     pub unmerged: usize,
-    /// A merge, rebase, cherry-pick, revert or bisect that is not finished.
+    /// An unfinished merge, rebase, cherry-pick, revert or bisect.
     pub in_progress: Option<&'static str>,
     /// The summary.
     pub state: ChangeState,
-    /// Why it is unknown.
+    /// The reason why the state is unknown.
     pub reason: Option<String>,
     /// The commit HEAD is at.
     pub head: Option<String>,
     /// The branch HEAD is on, without `refs/heads/`.
     pub branch: Option<String>,
-    /// So many of `nested` are only in an agent's own `.git`.
+    /// The number of `nested` that are only in an agent's own `.git`.
     pub(crate) private_modules: usize,
     /// A submodule that has other commits than the worktree names.
     pub(crate) moved_module: Option<String>,
@@ -56,7 +56,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Why the tree is not exactly at `commit`, if it is not.
+    /// The difference between the worktree and `commit`; `None` if it is exactly there.
     pub fn beyond(&self, commit: &str) -> Option<String> {
         if self.head.as_deref() != Some(commit) {
             return Some("commits were added meanwhile".into());
@@ -97,7 +97,7 @@ impl Changes {
         json
     }
 
-    /// True if `commit` is all there is.
+    /// True if the worktree has no work beyond `commit`.
     pub(crate) fn only_commits_until(&self, commit: &str) -> bool {
         let rest = Self {
             commits: 0,

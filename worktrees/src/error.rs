@@ -7,15 +7,15 @@ use store::{Category, Explain, Facts, StoreError};
 
 use crate::change_report::Changes;
 
-/// Why something was not done with a tree.
+/// The reason why an operation on a worktree failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum TreeError {
-    /// A file, a lock or a setting.
+    /// An error of a file, a lock or a setting.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A name that cannot be a tree's.
+    /// A name that a worktree cannot have.
     #[error("{given:?} is not a valid worktree name: {why}")]
     BadName { given: String, why: &'static str },
     /// A name that differs from an existing one only in case.
@@ -26,17 +26,17 @@ pub enum TreeError {
     /// The directory is in no repository.
     #[error("{} is not in a git repository", dir.display())]
     NoRepository { dir: PathBuf },
-    /// The repository has no main working tree to put ours into.
+    /// The repository has no main worktree to put others into.
     #[error("{} is a bare repository, or a submodule's: it has no working tree of its own", path.display())]
     Bare { path: PathBuf },
-    /// There is nothing to base a tree on.
+    /// There is no commit to base a worktree on.
     #[error("the repository has no commit yet")]
     NoCommit,
     /// The base is not a commit.
     #[error("{given:?} is not a commit here: {why}")]
     BadBase {
         given: String,
-        /// git's words.
+        /// The output of git.
         why: String,
     },
     /// A path that is not text.
@@ -45,34 +45,34 @@ pub enum TreeError {
     /// A setting or argument that breaks a rule.
     #[error("{what}: {why}")]
     Invalid { what: String, why: String },
-    /// No such tree.
+    /// No such worktree.
     #[error("there is no worktree {name:?}")]
     NotFound { name: String },
-    /// Somebody decided otherwise while it was about to land.
+    /// The work was withdrawn while it was about to land.
     #[error("the work in worktree {name:?} was sent back while it was landing")]
     NotWanted { name: String },
-    /// It was to be new and is not.
+    /// The caller asked for a new worktree, and it exists.
     #[error("worktree {name:?} exists already")]
     Exists { name: String },
-    /// The branch the tree would get is there; it is never moved.
+    /// The branch for the worktree exists; ccb never moves it.
     #[error("branch {branch:?} exists already and is left as it is")]
     BranchExists {
         /// Without `refs/heads/`.
         branch: String,
     },
-    /// Something that is not ours is where the tree would be.
+    /// A foreign file or directory is in the place of the worktree.
     #[error("{} is in the way: {why}", path.display())]
     PathTaken { path: PathBuf, why: String },
-    /// A registered tree that does not look like one; nothing is done with it.
+    /// A registered worktree whose files do not look like one; ccb does not touch it.
     #[error("{} is not the worktree it should be: {why}", path.display())]
     NotOurs { path: PathBuf, why: String },
-    /// Work would be taken away.
+    /// Work would be lost.
     #[error("worktree {name:?} has changes: {}", changes.describe())]
     HasChanges { name: String, changes: Box<Changes> },
-    /// Somebody works in it.
+    /// Another process works in it.
     #[error("worktree {name:?} is in use by {holder}")]
     Held { name: String, holder: String },
-    /// Somebody locked it with `git worktree lock`.
+    /// The user locked it with `git worktree lock`.
     #[error("worktree {name:?} is locked{}", if reason.is_empty() { String::new() } else { format!(": {reason}") })]
     Locked { name: String, reason: String },
     /// A rename cannot reach it.
@@ -84,20 +84,20 @@ pub enum TreeError {
     /// A hook did not do its part.
     #[error("the {hook} hook failed: {why}")]
     Hook { hook: &'static str, why: String },
-    /// Preparing a new tree failed; it is gone again.
+    /// Preparing a new worktree failed; it was removed again.
     #[error("setting up worktree {name:?} failed: {why}")]
     SetUp {
         name: String,
         why: String,
         log: Option<PathBuf>,
     },
-    /// Nothing of that name was removed lately.
+    /// No worktree of that name was removed lately.
     #[error("there is no removed worktree {name:?} to restore")]
     NothingToUndo { name: String },
-    /// What is not committed would not land.
+    /// Uncommitted work would not land.
     #[error("worktree {name:?} has uncommitted changes: {}", changes.describe())]
     Uncommitted { name: String, changes: Box<Changes> },
-    /// What the tree has cannot be put onto another branch as it is.
+    /// The work in the worktree cannot be put onto another branch as it is.
     #[error("worktree {name:?} cannot be merged: {why}")]
     NotMergeable { name: String, why: String },
     /// Both sides changed the same lines; nothing was touched.
@@ -112,7 +112,7 @@ pub enum TreeError {
     CheckFailed {
         command: String,
         how: String,
-        /// Somebody killed it, not by us: that says nothing about the result.
+        /// True if another process killed it: that says nothing about the result.
         killed: bool,
         log: PathBuf,
     },
@@ -121,49 +121,49 @@ pub enum TreeError {
     TargetRefused {
         branch: String,
         path: PathBuf,
-        /// git's words.
+        /// The output of git.
         why: String,
     },
-    /// A remote does not take what it is sent.
-    #[error("the remote {remote} does not take {what}: {why}")]
+    /// A remote refuses a push.
+    #[error("the remote {remote} refuses {what}: {why}")]
     RemoteRefused {
         remote: String,
         what: String,
-        /// Its words.
+        /// The output of the remote.
         why: String,
     },
-    /// A remote cannot be asked.
+    /// A remote cannot be reached.
     #[error("the remote {remote} cannot be reached: {why}")]
     RemoteUnreachable { remote: String, why: String },
-    /// Somebody else moved the branch each time.
+    /// Others moved the branch at each attempt.
     #[error("{branch} keeps moving: another process changes it")]
     TargetMoved { branch: String },
     /// There is no such landing.
     #[error("there is no landing {id}")]
     NoLanding { id: u64 },
-    /// A landing that is to be undone is not there any more.
+    /// A landing that is to be undone is no longer on the branch.
     #[error("{into} does not have the landing {} any more", commit.get(..12).unwrap_or(commit))]
     NotOnBranch { into: String, commit: String },
-    /// A landing cannot be undone by itself; nothing was touched.
+    /// A landing cannot be undone alone; nothing was touched.
     #[error("later commits on {into} change the same lines: {}", some(files))]
     BuiltUpon { into: String, files: Vec<String> },
-    /// The list of trees cannot be read.
+    /// The registry of worktrees cannot be read.
     #[error("{} cannot be read: {why}", path.display())]
     Registry { path: PathBuf, why: String },
-    /// git said no.
+    /// git failed.
     #[error("git {verb} failed ({status}): {stderr}")]
     Git {
         verb: String,
         status: String,
         stderr: String,
     },
-    /// Somebody killed what was doing it, again and again. It says nothing about what was asked.
+    /// The command was killed again and again. That says nothing about the request.
     #[error("interrupted: {what} was killed before it was done")]
     Interrupted { what: String },
     /// git took too long and was stopped.
     #[error("git {verb} did not end within {} s", after.as_secs())]
     GitTimedOut { verb: String, after: Duration },
-    /// git printed more than can be taken in.
+    /// git printed more than the limit.
     #[error("git {verb} printed more than {most} bytes")]
     TooMuch { verb: String, most: usize },
     /// A program could not be started.
@@ -174,7 +174,7 @@ pub enum TreeError {
     NoGit { program: PathBuf, error: io::Error },
 }
 
-/// Why git could not be started, in the words of whoever has to do something about it.
+/// The reason why git could not be started, with the remedy.
 fn no_git(program: &Path, error: &io::Error) -> String {
     let name = program.display();
     match error.kind() {
@@ -183,7 +183,7 @@ fn no_git(program: &Path, error: &io::Error) -> String {
     }
 }
 
-/// The first few of them.
+/// The first few files.
 pub(crate) fn some<T: AsRef<str>>(files: &[T]) -> String {
     const SHOWN: usize = 10;
     let more = files.len().saturating_sub(SHOWN);
@@ -196,8 +196,7 @@ pub(crate) fn some<T: AsRef<str>>(files: &[T]) -> String {
 }
 
 impl TreeError {
-    /// True if it says nothing about what was asked, only about the moment: somebody killed git,
-    /// the disk is full, a lock was held. Asked again later, it may well be done.
+    /// True if a later retry may succeed: git was killed, the disk was full, a lock was held.
     pub fn is_passing(&self) -> bool {
         matches!(
             self,
@@ -220,8 +219,8 @@ impl Explain for TreeError {
         match self {
             Self::Store(error) => error.facts(),
             Self::HasChanges { name, changes } => facts.detail("changes", changes.to_json()).hint(format!(
-                "look with `ccb worktree status {name}`; `--discard` removes it all the same, and \
-                 `ccb worktree undo {name}` brings it back"
+                "look with `ccb worktree status {name}`; `--discard` removes it anyway, and \
+                 `ccb worktree undo {name}` restores it"
             )),
             Self::Uncommitted { name, changes } => facts.detail("changes", changes.to_json()).hint(format!(
                 "commit them in the worktree, or look with `ccb worktree status {name}`"
@@ -231,7 +230,7 @@ impl Explain for TreeError {
                  or revert it by hand with `git revert`",
             ),
             Self::Conflicts { into, files, .. } => facts.detail("files", json!(files)).hint(format!(
-                "nothing was touched; merge {into} in the worktree, solve it there, and try again"
+                "nothing was touched; merge {into} in the worktree, resolve the conflict there, and try again"
             )),
             Self::CheckFailed { log, .. } => facts
                 .detail("log", log.to_string_lossy())
@@ -293,7 +292,7 @@ impl TreeError {
         }
     }
 
-    /// What the user can do about it, whatever it is about.
+    /// The remedy, whatever worktree it is about.
     fn plain_hint(&self) -> Option<&'static str> {
         Some(match self {
             Self::BadName { .. } => {
@@ -310,11 +309,11 @@ impl TreeError {
             }
             Self::NotOurs { .. } => "`ccb doctor` says more; nothing was touched",
             Self::TargetRefused { .. } => {
-                "nothing was moved; commit or put away what is in the way there"
+                "nothing was moved; commit or stash the changes there, and try again"
             }
             Self::TargetMoved { .. } => "nothing was moved; try again",
             Self::RemoteRefused { .. } => {
-                "look at the rights and rules of the remote: it must take branches and refs/ccb/*"
+                "check the rights and rules of the remote: it must accept branches and refs/ccb/*"
             }
             Self::RemoteUnreachable { .. } => "try `git fetch` by hand in the same repository",
             Self::NoLanding { .. } | Self::NotOnBranch { .. } => {
@@ -327,7 +326,7 @@ impl TreeError {
             }
             Self::NothingToUndo { .. } => "`ccb worktree list --all` shows what was removed",
             Self::Registry { .. } => {
-                "`ccb doctor --fix` sets it aside and makes a new one from what git knows"
+                "`ccb doctor --fix` moves it aside and makes a new one from git's records"
             }
             Self::Interrupted { .. } => "nothing was changed for good; try again",
             Self::NoGit { .. } => "install git, or add its directory to PATH",

@@ -26,7 +26,7 @@ pub const TARGETS: &[Target] = &[
     ("worktree_records", worktree_records),
 ];
 
-/// Files of git's that ccb reads itself, and agents can write.
+/// git's files that ccb reads itself, and agents can write.
 fn git_files(data: &[u8]) {
     let (name, rest) = halves(data);
     let (name, text) = (String::from_utf8_lossy(name), String::from_utf8_lossy(rest));
@@ -77,7 +77,7 @@ fn git_index(data: &[u8]) {
     assert!(index.files().count() <= data.len() / 64);
 }
 
-/// What git prints about files and refs whose names an agent chose.
+/// The output of git about files and refs whose names an agent chose.
 fn git_output(data: &[u8]) {
     let mut changes = Changes::default();
     read_records(data, |path| path.ends_with(b"placed"), &mut changes);
@@ -97,7 +97,8 @@ fn git_output(data: &[u8]) {
     assert_is_one_plain_line(&store::text::clean_line(&address));
 }
 
-/// Entries of a repository's configuration: what runs code, and what a check's repository gets.
+/// Entries of a repository's configuration: those that run code, and those that a check's
+/// repository gets.
 fn git_config(data: &[u8]) {
     let (key, value) = halves(data);
     let key = String::from_utf8_lossy(key).replace(['\0', '\n'], "");
@@ -111,7 +112,7 @@ fn git_config(data: &[u8]) {
     }
 }
 
-/// What ccb itself notes of worktrees, damaged.
+/// ccb's own records of worktrees, damaged.
 fn worktree_records(data: &[u8]) {
     if let Ok(registry) = serde_json::from_slice::<Registry>(data) {
         let bytes = serde_json::to_vec(&registry).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Every path of ours in a repository, named once.
+//! Every path of ccb's in a repository, named once.
 
 use std::path::{Path, PathBuf};
 
@@ -8,16 +8,16 @@ use store::home::create_durable_dir;
 use crate::error::TreeError;
 use crate::slug::Slug;
 
-/// How the names of check trees begin; a number follows.
+/// The prefix of the names of check worktrees; a number follows.
 pub(crate) const CHECK_PREFIX: &str = "ccb-check-";
 
-/// True if a directory of this name among the working trees is one for checks.
+/// True if a directory of this name among the worktrees is one for checks.
 pub(crate) fn is_check_name(name: &str) -> bool {
     let number = name.strip_prefix(CHECK_PREFIX);
     number.is_some_and(|number| number.parse::<usize>().is_ok())
 }
 
-/// Where our things are: working trees in the main tree, everything else in the shared git
+/// The places of ccb's files: worktrees in the main worktree, everything else in the shared git
 /// directory, out of reach of `git clean`.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
@@ -35,7 +35,7 @@ impl Layout {
         }
     }
 
-    /// Creates the directories that are not there.
+    /// Creates missing directories.
     pub(crate) fn create_dirs(&self) -> Result<(), TreeError> {
         for dir in [
             self.locks(),
@@ -49,7 +49,7 @@ impl Layout {
         Ok(())
     }
 
-    /// Creates the directory of all working trees, unless a link or a file is in its place.
+    /// Creates the directory of all worktrees, unless a link or a file is in its place.
     pub(crate) fn create_trees_dir(&self) -> Result<(), TreeError> {
         for path in [self.main.join(".claude"), self.trees()] {
             match std::fs::symlink_metadata(&path) {
@@ -64,7 +64,7 @@ impl Layout {
         Ok(())
     }
 
-    /// The directory of all working trees.
+    /// The directory of all worktrees.
     pub(crate) fn trees(&self) -> PathBuf {
         self.main.join(".claude/worktrees")
     }
@@ -89,7 +89,7 @@ impl Layout {
         self.ours.join("trash")
     }
 
-    /// The records of check trees.
+    /// The records of check worktrees.
     pub(crate) fn checks(&self) -> PathBuf {
         self.ours.join("checks")
     }
@@ -98,7 +98,7 @@ impl Layout {
         self.ours.join("logs")
     }
 
-    /// What libgit2 is told besides the repository's own settings.
+    /// libgit2's settings besides the repository's own.
     pub(crate) fn libgit2_settings(&self) -> PathBuf {
         self.ours.join("libgit2.config")
     }
@@ -107,12 +107,12 @@ impl Layout {
         self.ours.join("tmp")
     }
 
-    /// Held while the registry or git's own list of trees changes.
+    /// Held while the registry or git's own list of worktrees changes.
     pub(crate) fn repository_lock(&self) -> PathBuf {
         self.locks().join("repository")
     }
 
-    /// Held while a tree's commits are put onto another branch: one at a time.
+    /// Held while a worktree's commits are put onto another branch: one at a time.
     pub(crate) fn landing_lock(&self) -> PathBuf {
         self.locks().join("landing")
     }
@@ -122,20 +122,20 @@ impl Layout {
         self.locks().join("events")
     }
 
-    /// Held while one tree is made, removed or brought back.
+    /// Held while one worktree is made, removed or restored.
     pub(crate) fn tree_lock(&self, slug: &Slug) -> PathBuf {
         // Lower case, because names that differ only in case are one name.
         let name = slug.flat().to_ascii_lowercase();
         self.locks().join(format!("{name}.tree"))
     }
 
-    /// Held by whoever works in the tree; its mtime is when that was last so.
+    /// Held by every process that works in the worktree; its mtime is the time of the last use.
     pub(crate) fn lease(&self, slug: &Slug) -> PathBuf {
         let name = slug.flat().to_ascii_lowercase();
         self.locks().join(format!("{name}.lease"))
     }
 
-    /// git's directory of linked trees.
+    /// git's directory of linked worktrees.
     pub(crate) fn admin_dirs(&self) -> PathBuf {
         self.common.join("worktrees")
     }
@@ -152,7 +152,7 @@ impl Layout {
     }
 }
 
-/// What is in a directory, sorted; nothing if it cannot be read.
+/// The entries of a directory, sorted; none if it cannot be read.
 pub(crate) fn entries(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();

@@ -1,4 +1,4 @@
-//! Leases: who works in a worktree.
+//! Leases: marks that a process works in a worktree.
 
 use std::time::{Duration, Instant};
 
@@ -9,15 +9,16 @@ use crate::error::TreeError;
 use crate::layout::Layout;
 use crate::slug::Slug;
 
-/// A process that asks whether a worktree is held takes its lease for a moment; wait that long.
+/// Time to wait for the lease: a process that only asks if a worktree is held takes it for a
+/// moment.
 const PROBE_WAIT: Duration = Duration::from_millis(200);
 
-/// Says that somebody works in a tree, until it is dropped or its process ends.
+/// Marks a worktree as in use, until it is dropped or its process ends.
 ///
-/// Any number of processes may hold one for the same tree; none can while it is removed. The
+/// Any number of processes may hold one for the same worktree; none can while it is removed. The
 /// kernel releases it, so a holder that died holds nothing.
 #[derive(Debug)]
-#[must_use = "the tree is released when this is dropped"]
+#[must_use = "the worktree is released when this is dropped"]
 pub struct Lease {
     _lock: FileLock,
     /// The holder's agent is in the worktree's private `.git`.
@@ -49,7 +50,7 @@ impl Lease {
         }
     }
 
-    /// Makes sure that nobody works in the tree, and that nobody begins to.
+    /// Makes sure that no process works in the worktree, and that none begins to.
     pub(crate) fn exclude_holders(layout: &Layout, slug: &Slug) -> Result<FileLock, TreeError> {
         FileLock::try_exclusive(&layout.lease(slug))?.ok_or_else(|| held(layout, slug))
     }

@@ -1,42 +1,42 @@
-//! Git isolation: working trees that cannot lose work.
+//! Git isolation: worktrees that cannot lose work.
 //!
-//! Every agent, task or person works in a tree of its own at `<repo>/.claude/worktrees/<name>`,
-//! on a branch `worktree/<name>` that starts at a commit which is written down. Trees are made
-//! and taken away by several processes at once, any of which can die at any step.
+//! Every agent, task or person works in a worktree of its own at `<repo>/.claude/worktrees/<name>`,
+//! on a branch `worktree/<name>` that starts at a recorded commit. Several processes make and
+//! remove worktrees at once, and any of them can die at any step.
 //!
-//! # What is promised
+//! # Promises
 //!
 //! * An existing branch is never moved, shared git configuration never written.
-//! * Only a tree that is known to hold nothing of its own goes without being asked for twice.
-//!   What cannot be read counts as changed ([`Changes`]).
-//! * Removing deletes nothing: the directory, git's record of it and its branch can be brought
-//!   back with [`Trees::undo`] until the trash is emptied, and refs hold what is left after.
-//! * Nobody removes a tree somebody works in ([`Lease`]).
+//! * Only a worktree that is known to have no work of its own is removed on the first request. An
+//!   unreadable worktree counts as changed ([`Changes`]).
+//! * Removing deletes nothing: the directory, git's record of it and its branch can be restored
+//!   with [`Trees::undo`] until the trash is emptied, and refs hold the rest after that.
+//! * A worktree in use is never removed ([`Lease`]).
 //!
 //! # Files
 //!
 //! ```text
-//! <repo>/.claude/worktrees/<flat>/   a working tree, nothing else
+//! <repo>/.claude/worktrees/<flat>/   a worktree, nothing else
 //! <repo>/.claude/worktrees/ccb-check-<n>/   one for checks, with a repository of its own
-//! <common dir>/ccb/index.json        the registry       events.jsonl   what happened
-//! <common dir>/ccb/landings.json     what landed where, and whether that was undone
+//! <common dir>/ccb/index.json        the registry       events.jsonl   the log of events
+//! <common dir>/ccb/landings.json     every landing, and whether it was undone
 //! <common dir>/ccb/locks/            landing, repository, events, <flat>.tree, <flat>.lease
 //! <common dir>/ccb/trash/<id>/       tree/ and admin/ (git's directory for it)
 //! <common dir>/ccb/logs/             output of set-up commands and checks
-//! <common dir>/ccb/checks/           which check trees there are, and whether one is in use
-//! refs/ccb/rescue/<id>/…             HEAD, branch, index, reflogs, files of removed trees
-//! refs/ccb/<other>                   commits whose trees are not needed any more
+//! <common dir>/ccb/checks/           the records of check worktrees
+//! refs/ccb/rescue/<id>/…             HEAD, branch, index, reflogs, files of removed worktrees
+//! refs/ccb/<other>                   commits whose worktrees are not needed any more
 //! ```
 //!
 //! # Lock order
 //!
-//! The turn to land, a tree's lock, its lease (alone), the repository's lock, the events' lock. Whoever holds the
-//! repository's lock takes no tree's lock but by trying.
+//! The landing lock, a worktree's lock, its lease (alone), the repository's lock, the events' lock.
+//! A process with the repository's lock takes a worktree's lock only without waiting.
 //!
-//! # What is not here
+//! # Not here
 //!
-//! No tasks (a tree may name one; who keeps both sides in step is the coordinator), no agents,
-//! no printing, no settings files.
+//! No tasks (a worktree may name one; the coordinator keeps both in step), no agents, no printing,
+//! no settings files.
 
 mod address;
 mod change_report;

@@ -1,4 +1,4 @@
-//! Running a program to its end, with a limit on its time.
+//! Runs a program to its end, with a time limit.
 
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
@@ -15,11 +15,11 @@ mod running;
 
 pub use running::end_running_programs;
 
-/// How a program ended and what it wrote where that was captured.
+/// The end of a program and its captured output.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) status: ExitStatus,
-    /// It was killed because its time was up.
+    /// True if it was killed because its time was up.
     pub(crate) timed_out: bool,
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
@@ -90,7 +90,7 @@ impl Captured {
         }
     }
 
-    /// With more output than this it is ended; one byte more is captured.
+    /// Ends the program when its output is longer than this; captures one byte more.
     pub(crate) fn most(mut self, most: usize) -> Self {
         self.most = most;
         self
@@ -150,7 +150,8 @@ fn start(
             signal(pid, Signal::KILL);
         }
         let stderr = errors.join().unwrap_or_default();
-        // Only looks: the process id stays taken, so that the watcher cannot hit another one.
+        // Waits without reaping: the process id stays taken, so that the watcher cannot hit another
+        // one.
         wait_without_reaping(pid);
         drop(done);
         let timed_out = watch.join().unwrap_or(false);
@@ -163,7 +164,7 @@ fn start(
     })
 }
 
-/// How soon a wish to stop is noticed, and how long the program has to follow it.
+/// Poll interval for a stop request, and for the end of the program after it.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const STOP_GRACE: Duration = Duration::from_secs(3);
 
@@ -206,7 +207,7 @@ fn wait_without_reaping(pid: Option<Pid>) {
     while let Err(rustix::io::Errno::INTR) = waitid(WaitId::Pid(pid), options) {}
 }
 
-/// Everything it has, or the first `most` bytes and one more.
+/// The whole output, or its first `most` bytes and one more.
 fn read_all(stream: Option<impl Read>, most: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     let most = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);

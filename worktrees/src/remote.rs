@@ -1,9 +1,9 @@
-//! What several machines share by a remote of their repositories: a branch that work lands on, and
-//! commits under `refs/ccb/` that are somebody's result.
+//! State that several machines share by a remote of their repositories: a branch that work lands
+//! on, and results as commits under `refs/ccb/`.
 //!
 //! A branch of a remote is named `refs/remotes/<remote>/<branch>`, wherever a local one could be
-//! meant. It is looked at by fetching it, and moves by a push that is refused unless the branch
-//! stands where it was seen: the remote decides who was first.
+//! meant. ccb reads it by fetching it, and moves it by a push that is refused unless the branch is
+//! at the commit ccb saw: the remote decides who was first.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::layout::Layout;
 use crate::repository::Repository;
 use crate::trees::Trees;
 
-/// How long a remote may take for one thing.
+/// Time limit for one request to a remote.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A branch of a remote.
@@ -28,7 +28,7 @@ pub(crate) struct RemoteBranch {
 }
 
 impl RemoteBranch {
-    /// The branch that is meant by this name, if it is one of a remote.
+    /// The remote branch that this name stands for; `None` for a local one.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         let (remote, branch) = name.strip_prefix(REMOTES)?.split_once('/')?;
         Some(Self {
@@ -37,7 +37,7 @@ impl RemoteBranch {
         })
     }
 
-    /// Where the branch stands now, `None` if the remote has none of this name.
+    /// The present commit of the branch, `None` if the remote has none of this name.
     pub(crate) fn fetch(&self, layout: &Layout) -> Result<Option<String>, TreeError> {
         let local = branch_of_remote(&self.remote, &self.branch);
         let found = fetch(
@@ -52,7 +52,7 @@ impl RemoteBranch {
         }
     }
 
-    /// Moves the branch from `tip` to `commit`; `false` if somebody else was faster.
+    /// Moves the branch from `tip` to `commit`; `false` if others moved it first.
     pub(crate) fn advance(
         &self,
         layout: &Layout,
@@ -74,7 +74,7 @@ impl RemoteBranch {
             Ok((false, said)) => refusal(said),
             Err(_) => None,
         };
-        // Whatever was heard of it: what counts is where the branch stands.
+        // Whatever the answer was, the present commit of the branch counts.
         let now = self.fetch(layout)?;
         match now {
             Some(now) if layout.history().is_ancestor(commit, &now)? => Ok(true),
@@ -83,7 +83,7 @@ impl RemoteBranch {
                 Ok(_) => TreeError::RemoteRefused {
                     remote: self.remote.clone(),
                     what: self.branch.clone(),
-                    why: refused.unwrap_or_else(|| "it does not say why".into()),
+                    why: refused.unwrap_or_else(|| "it gives no reason".into()),
                 },
             }),
             _ => Ok(false),
@@ -102,14 +102,14 @@ pub fn shown_branch(name: &str) -> &str {
     short.unwrap_or_else(|| name.strip_prefix("refs/heads/").unwrap_or(name))
 }
 
-/// The address of a remote, as it is configured; `None` if there is no remote of this name.
+/// The configured address of a remote; `None` if there is no remote of this name.
 pub fn remote_url(repository: &Repository, name: &str) -> Option<String> {
     let dir = repository.main_tree.as_deref();
     History::open(dir.unwrap_or(&repository.common_dir)).remote_url(name)
 }
 
-/// The address of a repository in a form that is the same however it is reached: host and path,
-/// without scheme, user, password, the usual port and `.git`. A path stays as it is.
+/// The address of a repository in a form that does not depend on the protocol: host and path,
+/// without scheme, user, password, the usual port and `.git`. A path is not changed.
 pub fn plain_address(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let path_only = scheme == "file" || rest.starts_with(['/', '.']) || rest.is_empty();
@@ -140,8 +140,8 @@ pub fn plain_address(url: &str) -> String {
     format!("{host}/{}", trimmed(path.trim_start_matches('/')))
 }
 
-/// Makes a clone of `address` in `dir`, or brings the one that is there up to date: its files are
-/// those of `branch`, or of the branch the remote begins with. Nobody works in those files.
+/// Makes a clone of `address` in `dir`, or updates the existing one: its files are those of
+/// `branch`, or of the remote's default branch. No agent works in those files.
 pub fn clone_or_update(address: &str, branch: Option<&str>, dir: &Path) -> Result<(), TreeError> {
     let parent = dir.parent().unwrap_or(dir);
     let path = dir.with_added_extension("lock");
@@ -176,7 +176,7 @@ pub fn clone_or_update(address: &str, branch: Option<&str>, dir: &Path) -> Resul
         .args(["--verify", "--quiet", "--end-of-options", &at])
         .ask()?
         .0;
-    // An empty repository has nothing to check out yet, which is said later.
+    // An empty repository has nothing to check out yet; a later error says so.
     if there {
         Git::at(dir, "checkout")
             .args(["--quiet", "--force", "--detach", &at])
@@ -187,7 +187,7 @@ pub fn clone_or_update(address: &str, branch: Option<&str>, dir: &Path) -> Resul
 }
 
 impl Trees {
-    /// The branch that the remote begins with.
+    /// The remote's default branch.
     pub fn default_branch(&self, remote: &str) -> Result<String, TreeError> {
         let said = self
             .layout
@@ -202,11 +202,11 @@ impl Trees {
         });
         named.ok_or_else(|| TreeError::Invalid {
             what: format!("the remote {remote}"),
-            why: "it does not say which branch it begins with; name one with --branch".into(),
+            why: "it does not name its default branch; name one with --branch".into(),
         })
     }
 
-    /// Where a branch of the remote stands now; an error if it has none of this name.
+    /// The present commit of a branch of the remote; an error if it has none of this name.
     pub fn fetch_branch(&self, remote: &str, branch: &str) -> Result<String, TreeError> {
         let wanted = RemoteBranch {
             remote: remote.to_owned(),
@@ -219,7 +219,7 @@ impl Trees {
         })
     }
 
-    /// True if `commit` is part of a branch, as that stands now.
+    /// True if `commit` is part of a branch in its present state.
     pub fn is_on(&self, branch: &str, commit: &str) -> Result<bool, TreeError> {
         let tip = match RemoteBranch::parse(branch) {
             Some(remote) => remote.fetch(&self.layout)?,
@@ -231,13 +231,13 @@ impl Trees {
         }
     }
 
-    /// Where a branch stands; one of a remote, as it was last seen.
+    /// The commit of a branch; of a remote's branch, the one last fetched.
     pub fn tip_of(&self, branch: &str) -> Result<String, TreeError> {
         self.resolve(&reference_of(branch))
     }
 
-    /// Keeps `commit` at the remote under `refs/ccb/<name>`, whatever becomes of this repository.
-    /// What is there under that name already is not replaced.
+    /// Keeps `commit` at the remote under `refs/ccb/<name>`, independent of this repository. An
+    /// existing ref is not replaced.
     pub fn send_result(&self, remote: &str, name: &str, commit: &str) -> Result<(), TreeError> {
         let push = self
             .layout
@@ -250,19 +250,19 @@ impl Trees {
             (false, said) => Err(TreeError::RemoteRefused {
                 remote: remote.to_owned(),
                 what: format!("refs/ccb/{name}"),
-                why: refusal(&said).unwrap_or_else(|| "it does not say why".into()),
+                why: refusal(&said).unwrap_or_else(|| "it gives no reason".into()),
             }),
         }
     }
 
-    /// Takes over everything that is kept at the remote below `refs/ccb/<prefix>/`.
+    /// Takes over all refs at the remote below `refs/ccb/<prefix>/`.
     pub fn obtain_all(&self, remote: &str, prefix: &str) -> Result<(), TreeError> {
         let all = format!("refs/ccb/{prefix}/*");
         fetch(&self.layout, remote, &all, &all)?;
         self.make_durable()
     }
 
-    /// Takes over `commit`, which is kept at the remote under `refs/ccb/<name>`, unless it is here.
+    /// Takes over `commit`, which the remote keeps under `refs/ccb/<name>`, unless it is here.
     pub fn obtain(&self, remote: &str, name: &str, commit: &str) -> Result<(), TreeError> {
         if self.has_commit(commit) {
             return Ok(());
@@ -301,7 +301,7 @@ fn fetch(layout: &Layout, remote: &str, theirs: &str, ours: &str) -> Result<bool
     }
 }
 
-/// The words of the remote's refusal, from what `git push --porcelain` prints.
+/// The reason of the remote's refusal, from the output of `git push --porcelain`.
 pub(crate) fn refusal(said: &[u8]) -> Option<String> {
     let said = String::from_utf8_lossy(said);
     let mut lines = said.lines().filter_map(|line| line.strip_prefix("!\t"));

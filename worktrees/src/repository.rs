@@ -1,4 +1,4 @@
-//! Where a repository is.
+//! Finds a repository.
 //!
 //! It reads a few small files and starts no process, because every `ccb` command does it.
 
@@ -8,20 +8,20 @@ use crate::git::pin;
 use crate::git::stay::is_stay;
 use crate::layout::Layout;
 
-/// Leads from a check tree to the repository it belongs to.
+/// Leads from a check worktree to the repository it belongs to.
 pub(crate) const MARKER: &str = "ccb-check";
 
-/// Where a repository keeps its things.
+/// The directories of a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
-    /// The directory shared by all working trees (`.git` of the main one).
+    /// The directory shared by all worktrees (`.git` of the main one).
     pub common_dir: PathBuf,
-    /// The main working tree; `None` for a bare repository.
+    /// The main worktree; `None` for a bare repository.
     pub main_tree: Option<PathBuf>,
 }
 
 impl Repository {
-    /// The repository that `start` is in, from inside any of its working trees.
+    /// The repository that `start` is in, from inside any of its worktrees.
     pub fn discover(start: &Path) -> Option<Self> {
         let start = start.canonicalize().ok()?;
         let (tree, dot_git) = start
@@ -43,7 +43,7 @@ impl Repository {
                 main_tree: Some(tree.to_owned()),
             });
         }
-        // A linked working tree or a submodule: `.git` is a file that names the directory.
+        // A linked worktree or a submodule: `.git` is a file that names the directory.
         let text = std::fs::read_to_string(&dot_git).ok()?;
         let git_dir = tree
             .join(text.strip_prefix("gitdir:")?.trim())
@@ -63,7 +63,7 @@ impl Repository {
         })
     }
 
-    /// The repository of a worktree in which an agent has a `.git` of its own: that is not asked.
+    /// The repository of a worktree in which an agent has a `.git` of its own, which is not read.
     fn around_private(tree: &Path) -> Option<Self> {
         let (main, common) = pin::repository_of(tree)?;
         let layout = Layout::new(&common, &main);
@@ -73,7 +73,7 @@ impl Repository {
         })
     }
 
-    /// True if it is still there.
+    /// True if it still exists.
     pub fn is_there(&self) -> bool {
         looks_like_git_dir(&self.common_dir)
     }
@@ -86,8 +86,8 @@ impl Repository {
     }
 }
 
-/// The repository whose commits are checked in the tree, if it is a check tree: whatever runs
-/// there belongs to that one.
+/// The repository whose commits are checked in the worktree, if it is a check worktree: commands
+/// that run there belong to that repository.
 fn checked_for(tree: &Path, dot_git: &Path) -> Option<PathBuf> {
     let text = std::fs::read_to_string(dot_git.join(MARKER)).ok()?;
     let common = Path::new(text.trim()).canonicalize().ok()?;

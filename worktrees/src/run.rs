@@ -1,4 +1,4 @@
-//! Running a command in a tree.
+//! Runs a command in a worktree.
 
 use std::ffi::OsString;
 use std::process::{Command, ExitStatus, Stdio};
@@ -15,35 +15,35 @@ use crate::trees::Trees;
 pub struct RunRequest<'a> {
     /// The program and its arguments.
     pub command: &'a [OsString],
-    /// It is killed, with everything it started, when this is over.
+    /// Time limit; after it, ccb kills the command and everything it started.
     pub timeout: Duration,
-    /// Return its output instead of letting it through.
+    /// True to return its output instead of passing it through.
     pub capture: bool,
-    /// Give it no standard input.
+    /// True to give it no standard input.
     pub no_input: bool,
-    /// Give it a `.git` of its own, as an agent has.
+    /// True to give it a `.git` of its own, as an agent has.
     pub private_git: bool,
     /// Ends it when set.
     pub stop: &'a AtomicBool,
 }
 
-/// How it ended.
+/// The end of a command.
 #[derive(Debug)]
 pub struct Ran {
     /// Its status.
     pub status: ExitStatus,
-    /// It was killed because it took too long, or because it did not stop when asked.
+    /// True if it was killed because it took too long, or because it did not stop when asked.
     pub timed_out: bool,
     /// Its standard output, if captured.
     pub stdout: Vec<u8>,
     /// Its standard error, if captured.
     pub stderr: Vec<u8>,
-    /// Why the commits it made in a `.git` of its own were not taken over; its files are there.
+    /// The reason why its commits in a `.git` of its own were not taken over; its files are there.
     pub history_refused: Option<String>,
 }
 
 impl Trees {
-    /// Runs a command in the tree, which nobody can remove meanwhile.
+    /// Runs a command in the worktree, which cannot be removed meanwhile.
     pub fn run(&self, slug: &Slug, request: &RunRequest<'_>) -> Result<Ran, TreeError> {
         let mut held = self.hold(slug)?;
         let entry = self.get(slug)?;

@@ -1,4 +1,4 @@
-//! Names of trees.
+//! Names of worktrees.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use uuid::Uuid;
 
 use crate::error::TreeError;
 
-/// A checked name of a tree: segments of letters, digits, `.`, `_` and `-`, split by `/`.
+/// A checked name of a worktree: segments of letters, digits, `.`, `_` and `-`, split by `/`.
 ///
-/// At most 64 characters, and such that `worktree/<flat>` is a branch name git accepts. Two
-/// names that differ only in case are one name.
+/// At most 64 characters, and such that `worktree/<flat>` is a branch name git accepts. Two names
+/// that differ only in case are one name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slug(String);
 
-/// The longest name.
+/// Maximum length of a name.
 const MAX: usize = 64;
 
 impl Slug {
@@ -28,7 +28,7 @@ impl Slug {
         }
     }
 
-    /// A name for a tree nobody named.
+    /// A generated name.
     pub fn generated() -> Self {
         const FIRST: [&str; 16] = [
             "amber", "brisk", "calm", "clear", "deep", "early", "fair", "gentle", "keen", "light",
@@ -45,22 +45,22 @@ impl Slug {
         Self(format!("{first}-{second}-{c:02x}{d:02x}"))
     }
 
-    /// The name of an agent's own tree.
+    /// The name of an agent's own worktree.
     pub fn of_agent(agent_id: &str) -> Result<Self, TreeError> {
         Self::new(&format!("agent-{agent_id}"))
     }
 
-    /// As given.
+    /// The name as given.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// As one path component: `/` becomes `+`, which no name has.
+    /// The name as one path component: `/` becomes `+`, which no name has.
     pub fn flat(&self) -> String {
         self.0.replace('/', "+")
     }
 
-    /// The branch of the tree, without `refs/heads/`.
+    /// The branch of the worktree, without `refs/heads/`.
     pub fn branch(&self) -> String {
         format!("worktree/{}", self.flat())
     }

@@ -1,4 +1,4 @@
-//! All trees of one repository: opening, looking, and the small changes.
+//! All worktrees of one repository: opening, reading, and the small changes.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -21,26 +21,26 @@ use crate::registry::{
 use crate::repository::Repository;
 use crate::slug::Slug;
 
-/// How trees are handled.
+/// Options for handling worktrees.
 #[derive(Debug, Clone)]
 pub struct TreeOptions {
-    /// Where the time comes from.
+    /// The source of the time.
     pub clock: Arc<dyn Clock>,
-    /// Whether the registry, and what git wrote for us, survive a power cut before a change is
-    /// acknowledged.
+    /// Durability of the registry, and of git's files, before a change is acknowledged.
     pub durability: Durability,
-    /// How long to wait for the repository's lock.
+    /// Time limit for the repository's lock.
     pub lock_timeout: Duration,
-    /// How long a checkout may take, and how long to wait for somebody else's.
+    /// Time limit for a checkout, and for another process's checkout.
     pub checkout_timeout: Duration,
-    /// For how many days a removed tree stays in the trash.
+    /// Days for which a removed worktree is kept in the trash.
     pub trash_days: u32,
-    /// For how many days a tree must not have been used before `gc` takes it.
+    /// Days without use after which `gc` removes a worktree.
     pub gc_days: u32,
-    /// How many bytes of a tree's files are kept as a ref when the trash is emptied.
+    /// Maximum size of a worktree's files that are kept as a ref when the trash is emptied, in
+    /// bytes.
     pub rescue_max_bytes: u64,
-    /// The words of a program that starts what follows without any right to write; none where there
-    /// is no such program. It reads what agents wrote.
+    /// A program with its arguments that starts the following command without any right to write;
+    /// empty if there is no such program. It reads files that agents wrote.
     pub reader: Vec<OsString>,
     /// Removes secrets from the output of checks before it is written.
     pub secret_filter: SecretFilter,
@@ -85,7 +85,7 @@ pub struct Trees {
 }
 
 impl Trees {
-    /// The trees of the repository `dir` is in, from inside any of its working trees.
+    /// The worktrees of the repository `dir` is in, from inside any of them.
     pub fn discover(dir: &Path, options: TreeOptions) -> Result<Self, TreeError> {
         match Repository::discover(dir) {
             Some(repository) => Self::open(&repository, options),
@@ -98,7 +98,7 @@ impl Trees {
         }
     }
 
-    /// The trees of `repository`.
+    /// The worktrees of `repository`.
     pub fn open(repository: &Repository, options: TreeOptions) -> Result<Self, TreeError> {
         let Some(main) = &repository.main_tree else {
             return Err(TreeError::Bare {
@@ -114,18 +114,18 @@ impl Trees {
         })
     }
 
-    /// The main working tree.
+    /// The main worktree.
     pub fn main_tree(&self) -> &Path {
         &self.layout.main
     }
 
-    /// The directory all working trees share.
+    /// The directory all worktrees share.
     pub fn common_dir(&self) -> &Path {
         &self.layout.common
     }
 
-    /// All trees there are and were: first those of which nothing is left, then the others in
-    /// the order they were made.
+    /// All worktrees, existing and removed: first the fully deleted ones, then the others in the
+    /// order of their creation.
     pub fn list(&self) -> Result<Vec<Entry>, TreeError> {
         let mut entries = removed::all(&self.layout)?;
         entries.extend(Registry::load(&self.layout)?.worktrees);
@@ -138,7 +138,7 @@ impl Trees {
         Ok(entries)
     }
 
-    /// The tree of this name, which is there.
+    /// The existing worktree of this name.
     pub fn get(&self, slug: &Slug) -> Result<Entry, TreeError> {
         let registry = Registry::load(&self.layout)?;
         match registry.find(slug) {
@@ -147,16 +147,16 @@ impl Trees {
         }
     }
 
-    /// Says that the caller works in the tree, until the answer is dropped.
+    /// Marks the worktree as in use by the caller, until the lease is dropped.
     pub fn hold(&self, slug: &Slug) -> Result<Lease, TreeError> {
         let lease = Lease::take(&self.layout, slug)?;
-        // Looked at after it is held: from here on nobody can remove it.
+        // Looked up after it is held: from here on it cannot be removed.
         let entry = self.get(slug)?;
         if entry.op.is_none() {
             self.end_stay(&entry)?;
             return Ok(lease);
         }
-        // Somebody was at it. If that died half way, the tree may already be gone.
+        // Another process was changing it. If that died half way, the worktree may already be gone.
         drop(lease);
         let lock = self.tree_lock(slug)?;
         self.recover(slug)?;
@@ -166,18 +166,18 @@ impl Trees {
         Ok(lease)
     }
 
-    /// True if somebody works in the tree right now.
+    /// True if a process works in the worktree right now.
     pub fn is_held(&self, slug: &Slug) -> Result<bool, TreeError> {
         let lease = self.layout.lease(slug);
         Ok(lease.exists() && FileLock::try_exclusive(&lease)?.is_none())
     }
 
-    /// Writes down that the tree stays, whatever becomes of the task it was made for.
+    /// Records that the worktree is kept, independent of the task it was made for.
     pub fn keep(&self, slug: &Slug) -> Result<Entry, TreeError> {
         self.keep_as(slug, |entry| entry.made_for = None)
     }
 
-    /// Writes down that the tree stays, and more.
+    /// Records that the worktree is kept, and more.
     pub(crate) fn keep_as(
         &self,
         slug: &Slug,
@@ -191,8 +191,8 @@ impl Trees {
         Ok(entry)
     }
 
-    /// Writes down for which task (its id and its list) the tree is, and that no other tree
-    /// is; `None` for no task.
+    /// Records the task (its id and its list) of the worktree, and that no other worktree has it;
+    /// `None` for no task.
     pub fn set_task(
         &self,
         slug: &Slug,
@@ -204,7 +204,7 @@ impl Trees {
         section.edit(slug, |entry| (entry.task_id, entry.task_list) = (id, list))
     }
 
-    /// Removes its task from a tree that is gone.
+    /// Removes its task from a deleted worktree.
     pub fn forget_task(&self, removed: &Entry) -> Result<(), TreeError> {
         let mut section = self.section()?;
         let Some(trash) = &removed.trash else {
@@ -224,17 +224,17 @@ impl Trees {
         events::recent(&self.layout, limit)
     }
 
-    /// Writes down that a task was completed with its tree.
+    /// Records that a task was completed with its worktree.
     pub fn task_completed(&self, entry: &Entry, task: EventTask) {
         self.emit_with_task("task.completed", entry, task);
     }
 
-    /// Writes down that a task was bound to a tree.
+    /// Records that a task was bound to a worktree.
     pub fn task_bound(&self, entry: &Entry, task: EventTask) {
         self.emit_with_task("worktree.bind", entry, task);
     }
 
-    /// Writes down that a task is no longer bound to a tree.
+    /// Records that a task is no longer bound to a worktree.
     pub fn task_unbound(&self, entry: &Entry, task: EventTask) {
         self.emit_with_task("worktree.unbind", entry, task);
     }
@@ -253,7 +253,7 @@ impl Trees {
         )
     }
 
-    /// The lock under which the tree is made, removed or brought back.
+    /// The lock under which the worktree is made, removed or restored.
     pub(crate) fn tree_lock(&self, slug: &Slug) -> Result<FileLock, TreeError> {
         self.layout.create_dirs()?;
         let what = format!("worktree {:?}", slug.as_str());
@@ -265,11 +265,11 @@ impl Trees {
         )?)
     }
 
-    /// Everything git has written so far is on the disk when this returns: objects, refs, its
-    /// records of the trees, and their files.
+    /// Waits until everything git has written so far is on the disk: objects, refs, its records of
+    /// the worktrees, and their files.
     ///
-    /// Called between what git does for us and the word that it is done. Git itself syncs too
-    /// little, whatever `core.fsync` says: the directory of a ref not at all.
+    /// Called after git's work and before ccb reports it as done. Git itself syncs too little,
+    /// whatever `core.fsync` says: the directory of a ref not at all.
     pub fn make_durable(&self) -> Result<(), TreeError> {
         let (common, durability) = (&self.layout.common, self.options.durability);
         atomic::sync_file_system(common, durability)?;
@@ -298,7 +298,7 @@ impl Trees {
         events::emit(&self.layout, self.now_ms(), event);
     }
 
-    /// Does something to a tree between the events `<what>.before` and `<what>.after` or
+    /// Runs an operation on a worktree between the events `<what>.before` and `<what>.after` or
     /// `<what>.failed`.
     pub(crate) fn with_events<T>(
         &self,
@@ -318,12 +318,12 @@ impl Trees {
         done
     }
 
-    /// When somebody last asked for the tree or worked in it.
+    /// The time of the last request for the worktree or work in it.
     pub(crate) fn last_used_ms(&self, entry: &Entry) -> Option<i64> {
         let noted = parse_rfc3339(&entry.last_used_at);
         let slug = entry.slug().ok();
         let touched = slug.and_then(|slug| modified_ms(&self.layout.lease(&slug)));
-        // A removed tree's lease file may belong to a later one of the same name.
+        // A removed worktree's lease file may belong to a later one of the same name.
         if entry.status == TreeStatus::Removed {
             return noted;
         }
@@ -331,7 +331,7 @@ impl Trees {
     }
 }
 
-/// When the content of a file last changed, in milliseconds since 1970.
+/// The time a file's content last changed, in milliseconds since 1970.
 pub(crate) fn modified_ms(path: &Path) -> Option<i64> {
     let modified = std::fs::metadata(path).ok()?.modified().ok()?;
     let since = modified.duration_since(std::time::UNIX_EPOCH).ok()?;

@@ -24,7 +24,7 @@ const PHRASES: [&str; 10] = [
     "is|are|was|were|be looked",
     "of no use",
     "at it",
-    "is|are|was|were|be|been told",
+    "is|are told",
     "bring|brings|bringing|brought along",
     "work|works|working|worked a|the|its|one board|boards off",
     "work|works|working|worked off a|the|its|one board",

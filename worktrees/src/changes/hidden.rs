@@ -1,15 +1,15 @@
-//! Work that no commit has, because git was told not to look at it.
+//! Work that no commit has, because git was told to ignore it.
 
 use std::path::Path;
 
 use crate::error::TreeError;
 use crate::git::{Git, path_from, zero_split};
 
-/// How many files are named.
+/// Maximum of files named.
 const MAX_NAMED: usize = 5;
 
-/// What is in the tree `of` and hidden from git, but not in `check`, in words; `None` if there
-/// is nothing, or if git cannot tell.
+/// Describes the files in the worktree `of` that are hidden from git and not in `check`; `None` if
+/// there are none, or if git cannot say.
 pub(crate) fn describe(of: &Path, check: &Path) -> Option<String> {
     let found = marked(of).and_then(|mut found| {
         found.extend(ignored(of, check)?);
@@ -40,7 +40,7 @@ pub(crate) fn describe(of: &Path, check: &Path) -> Option<String> {
     }
 }
 
-/// Files git is told not to compare, with how.
+/// Files that git must not compare, with the mark that says so.
 fn marked(tree: &Path) -> Result<Vec<String>, TreeError> {
     let listed = Git::at(tree, "ls-files").args(["-v", "-z"]).run()?;
     let marked = zero_split(&listed).filter_map(|record| {
@@ -57,7 +57,8 @@ fn marked(tree: &Path) -> Result<Vec<String>, TreeError> {
     Ok(marked.collect())
 }
 
-/// Ignored files that the check tree does not have: what a check makes itself is in both.
+/// Ignored files that the check worktree does not have: files that a check makes itself are in
+/// both.
 fn ignored(tree: &Path, check: &Path) -> Result<Vec<String>, TreeError> {
     let ignored = crate::changes::ignored(tree)?;
     let only_here = ignored

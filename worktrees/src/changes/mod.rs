@@ -1,6 +1,7 @@
-//! What has been done in a worktree: its changes as a typed answer (`status`), files git was
-//! told not to look at (`hidden`), repositories inside (`nested`), its files at one moment (`snapshot`), worktrees and branches
-//! made past the registry (`strays`), and what a directory has checked out (`whereabouts`).
+//! The work done in a worktree: its changes as a typed answer (`status`), files hidden from git
+//! (`hidden`), repositories inside (`nested`), its files at one moment (`snapshot`), worktrees and
+//! branches made past the registry (`strays`), and the commit that a directory has checked out
+//! (`whereabouts`).
 
 pub(crate) mod hidden;
 mod nested;

@@ -1,8 +1,8 @@
 //! Repositories inside a worktree that its index knows: submodules, and clones that were added.
 //!
 //! `git status` compares only their HEAD (see [`crate::git::SKIP_NESTED`]), so that no
-//! configuration in them runs anything. What else was done in them, git does not say here; so a
-//! worktree that has one with files counts as changed.
+//! configuration in them runs anything. git does not report other work in them; so a worktree that
+//! has one with files counts as changed.
 
 use std::path::Path;
 
@@ -39,7 +39,7 @@ pub(super) fn count(tree: &Path, admin: &Path) -> Result<usize, TreeError> {
     Ok(inside.count())
 }
 
-/// A submodule that was not initialised is an empty directory.
+/// True if the submodule has files; one that was not initialised is an empty directory.
 fn has_files(tree: &Path, path: &[u8]) -> bool {
     let dot_git = tree.join(path_from(path)).join(".git");
     std::fs::symlink_metadata(dot_git).is_ok()

@@ -1,12 +1,12 @@
-//! What is in a working tree at one moment, to tell later what has changed.
+//! The files of a worktree at one moment, to find later changes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::git::{Git, path_from, pin, zero_split};
 
-/// The files of a working tree: its commit's content, and every file git sees as changed.
-/// Ignored files do not count, so a build changes nothing.
+/// The files of a worktree: its commit's content, and every file git sees as changed. Ignored files
+/// do not count, so a build changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeSnapshot {
     top: PathBuf,
@@ -15,7 +15,7 @@ pub struct TreeSnapshot {
 }
 
 impl TreeSnapshot {
-    /// Of the working tree around `dir`; none if git cannot tell.
+    /// The snapshot of the worktree around `dir`; `None` if git cannot say.
     pub fn take(dir: &Path) -> Option<Self> {
         let found = ChangedFiles::around(dir)?;
         let files = found.records.iter();
@@ -28,7 +28,7 @@ impl TreeSnapshot {
         })
     }
 
-    /// The files that are not as they were, sorted.
+    /// The files that differ, sorted.
     pub fn changed(&self, now: &Self) -> Vec<PathBuf> {
         let differs = |path: &&PathBuf| self.files.get(*path) != now.files.get(*path);
         let both = self.files.keys().chain(now.files.keys());
@@ -45,12 +45,12 @@ impl TreeSnapshot {
 }
 
 impl TreeSnapshot {
-    /// The files that are not as they were and that no commit accounts for, sorted: what a merge
-    /// or a commit has changed since does not count.
+    /// The files that differ and that no commit accounts for, sorted: changes by a merge or a
+    /// commit since then do not count.
     pub fn disturbed(&self, now: &Self) -> Vec<PathBuf> {
         let differs = |(path, print): &(&PathBuf, &u64)| self.files.get(*path) != Some(print);
         let now_different = now.files.iter().filter(differs).map(|(path, _)| path);
-        // Without a new commit, a change that is gone was taken back by somebody.
+        // Without a new commit, a change that is gone was reverted by hand.
         let same = self.tree == now.tree;
         let gone = |path: &&PathBuf| same && !now.files.contains_key(*path);
         let all = now_different.chain(self.files.keys().filter(gone));
@@ -59,21 +59,21 @@ impl TreeSnapshot {
     }
 }
 
-/// What differs from the last commit in a working tree.
+/// The differences between a worktree and its last commit.
 struct ChangedFiles {
     /// Its top directory.
     top: PathBuf,
-    /// The name of all files of the commit together; a repository without a commit has none.
+    /// The tree object of the commit; `None` in a repository without a commit.
     tree: Option<String>,
-    /// What `git status` prints of each file, and a fingerprint of its content (0 for none).
+    /// The line of `git status` for each file, and a fingerprint of its content (0 for none).
     records: Vec<(Vec<u8>, u64)>,
 }
 
 impl ChangedFiles {
-    /// Of the working tree around `dir`; none if git cannot tell.
+    /// The changes of the worktree around `dir`; `None` if git cannot say.
     fn around(dir: &Path) -> Option<Self> {
         let top = match pin::tree_around(dir) {
-            // A directory in it may have become a repository of somebody's.
+            // A directory in it may have become a repository.
             Some(tree) => tree,
             None => {
                 let top = Git::at(dir, "rev-parse").arg("--show-toplevel").line();
@@ -103,15 +103,15 @@ impl ChangedFiles {
     }
 }
 
-/// A fingerprint of what is in the working tree around `dir`: its commit's content, and every
-/// file git sees as changed. None if git cannot tell.
+/// A fingerprint of the worktree around `dir`: its commit's content, and every file git sees as
+/// changed. `None` if git cannot say.
 pub fn fingerprint_of(dir: &Path) -> Option<String> {
     let files = ChangedFiles::around(dir)?;
     let mut seen = files.tree?.into_bytes();
     seen.push(b'\n');
     for (record, print) in files.records {
         seen.extend(record);
-        // The content, not the time: whoever writes the same again has changed nothing.
+        // The content, not the time: writing the same bytes again changes nothing.
         seen.extend_from_slice(&print.to_le_bytes());
     }
     Some(format!("{:016x}", store::fingerprint(&seen)))

@@ -1,8 +1,8 @@
-//! Looking for the changes in a worktree.
+//! Finds the changes in a worktree.
 //!
-//! One `git status`, and the small files git keeps. What cannot be read makes the answer
-//! *unknown*, and unknown counts as changed: only a tree that is known to hold nothing of its
-//! own is taken away without asking.
+//! One `git status`, and the small files git keeps. An unreadable part makes the answer *unknown*,
+//! and unknown counts as changed: ccb removes only a worktree that is known to have no work of its
+//! own without asking.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -31,13 +31,13 @@ impl Trees {
         of(&self.layout, entry)
     }
 
-    /// Files of the tree that git ignores and a removal would take away.
+    /// Files of the worktree that git ignores and a removal would delete.
     pub fn ignored(&self, slug: &Slug) -> Result<Vec<PathBuf>, TreeError> {
         ignored(self.get(slug)?.path())
     }
 }
 
-/// Looks at the tree of `entry`. Never fails: what cannot be read is part of the answer.
+/// Looks at the worktree of `entry`. Never fails: unreadable parts are in the answer.
 pub(crate) fn of(layout: &Layout, entry: &Entry) -> Changes {
     let mut changes = Changes::default();
     if entry.hook_based {
@@ -52,7 +52,7 @@ pub(crate) fn of(layout: &Layout, entry: &Entry) -> Changes {
     }
     changes.in_progress = files::in_progress(&admin);
     match nested::count(entry.path(), &admin) {
-        // Those of a linked worktree that were initialised are counted once.
+        // Initialised ones of a linked worktree are counted once.
         Ok(count) => changes.nested += count.max(count_entries(&admin.join("modules"))),
         Err(error) => return changes.unknown(error.to_string()),
     }
@@ -68,7 +68,7 @@ pub(crate) fn of(layout: &Layout, entry: &Entry) -> Changes {
     changes.judged()
 }
 
-/// Counts what is in the agent's own `.git` and nowhere else.
+/// Counts the work that is only in the agent's own `.git`.
 fn add_private(changes: &mut Changes, left: &Left) {
     changes.stashes += left.stashes;
     changes.nested += left.nested;
@@ -76,7 +76,7 @@ fn add_private(changes: &mut Changes, left: &Left) {
     changes.moved_module.clone_from(&left.moved_module);
     // A stash is a commit, too.
     changes.unreferenced += left.commits.len().saturating_sub(left.stashes);
-    // Whoever has committed since has made an end of it.
+    // A later commit by others has finished the operation.
     if changes.head.as_ref() == Some(&left.tip) {
         changes.unmerged += left.unmerged;
         changes.in_progress = changes.in_progress.or(left.unfinished());
@@ -97,8 +97,8 @@ fn read_status(entry: &Entry, changes: &mut Changes) -> Result<(), TreeError> {
     Ok(())
 }
 
-/// Takes in what `git status --porcelain=v2 -z --branch` printed. Files the set-up placed there,
-/// as `is_placed` says, are no changes.
+/// Reads the output of `git status --porcelain=v2 -z --branch`. Files the set-up placed there, as
+/// `is_placed` says, are no changes.
 pub(crate) fn read_records(bytes: &[u8], is_placed: impl Fn(&[u8]) -> bool, changes: &mut Changes) {
     for record in zero_split(bytes) {
         let text = String::from_utf8_lossy(record);
@@ -138,7 +138,7 @@ pub(crate) fn read_records(bytes: &[u8], is_placed: impl Fn(&[u8]) -> bool, chan
     }
 }
 
-/// True if `path` is this thing the set-up put there, and still the same.
+/// True if `path` is this file or link of the set-up, unchanged.
 fn is_untouched(tree: &Path, placed: &Placed, path: &[u8]) -> bool {
     if placed.path.as_bytes() != path {
         return false;
@@ -152,8 +152,8 @@ fn is_untouched(tree: &Path, placed: &Placed, path: &[u8]) -> bool {
     content.map(|bytes| store::fingerprint(&bytes)) == placed.fingerprint
 }
 
-/// The commits beyond the base: those of HEAD and of the tree's branch, and those that are
-/// only in the reflogs.
+/// The commits beyond the base: those of HEAD and of the worktree's branch, and those that are only
+/// in the reflogs.
 fn count_commits(
     layout: &Layout,
     entry: &Entry,
@@ -177,7 +177,7 @@ fn count_commits(
     Ok(())
 }
 
-/// Every commit named in the reflogs of the tree's HEAD and of its branch; `None` if HEAD has
+/// Every commit named in the reflogs of the worktree's HEAD and of its branch; `None` if HEAD has
 /// no reflog.
 pub(crate) fn reflog_commits(
     layout: &Layout,
@@ -189,7 +189,7 @@ pub(crate) fn reflog_commits(
         .as_ref()
         .map(|branch| format!("refs/heads/{branch}"));
     if layout.common.join("reftable").exists() {
-        // In the trash nothing but git itself could read it, and git no longer knows it.
+        // In the trash only git itself could read it, and git no longer knows it.
         if admin.parent() != Some(&layout.admin_dirs()) {
             return Ok(None);
         }
@@ -221,7 +221,7 @@ fn count_entries(dir: &Path) -> usize {
     std::fs::read_dir(dir).map_or(0, Iterator::count)
 }
 
-/// The files git ignores in the tree; a directory that is ignored as a whole is one entry.
+/// The files git ignores in the worktree; a directory that is ignored as a whole is one entry.
 pub(crate) fn ignored(tree: &Path) -> Result<Vec<PathBuf>, TreeError> {
     let bytes = Git::at(tree, "ls-files")
         .args([

@@ -1,8 +1,8 @@
-//! Trees and branches that somebody made past the registry, found by when they were made.
+//! Worktrees and branches that an agent or a user made past the registry, found by their age.
 //!
-//! An agent that makes a worktree of its own and commits there leaves its work where nobody
-//! looks. git writes down when a tree's record and a branch's first line of history were made;
-//! what is younger than a run and not in the registry came into being during it.
+//! An agent that makes a worktree of its own and commits there leaves its work where ccb does not
+//! look. git records the creation of a worktree and of a branch's reflog; those that are younger
+//! than a run and not in the registry were made during it.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,30 +15,30 @@ use crate::private;
 use crate::registry::{Entry, Registry};
 use crate::trees::{Trees, modified_ms};
 
-/// The branches of our worktrees begin with this.
+/// The prefix of the branches of ccb's worktrees.
 const BRANCH_PREFIX: &str = "worktree/";
-/// File times lag behind the clock by a tick of the kernel, at most this long. A longer allowance
-/// would take what an agent made just before for the next one's.
+/// Maximum lag of file times behind the clock, in milliseconds: one tick of the kernel. A longer
+/// allowance would count work of the previous agent for the next one.
 const TICK_MS: i64 = 10;
-/// How deep names of branches nest.
+/// Maximum depth of branch names.
 const MAX_DEPTH: usize = 16;
 
-/// A tree or branch that is not in the registry.
+/// A worktree or branch that is not in the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stray {
-    /// Where the tree is, if it is one.
+    /// The directory of the worktree, if it is one.
     pub path: Option<PathBuf>,
     /// The branch, if there is one.
     pub branch: Option<String>,
-    /// The worktree of the agent in whose own `.git` it is, if it is in one.
+    /// The worktree of the agent whose own `.git` has it, if one has.
     pub kept_with: Option<String>,
-    /// How many commits it has that are neither in the result nor on the main tree's branch.
+    /// Commits of it that are neither in the result nor on the main worktree's branch.
     pub commits: usize,
 }
 
 impl Trees {
-    /// The trees, and the branches with commits of their own, that were made since then. What is
-    /// in the tree at `own` now, or in `result`, does not count.
+    /// The worktrees, and the branches with commits of their own, that were made since then.
+    /// Commits in the worktree at `own` now, or in `result`, do not count.
     pub fn strays(
         &self,
         since_ms: i64,
@@ -102,7 +102,7 @@ impl Trees {
         Ok(strays)
     }
 
-    /// Adds what was made in the `.git` of its own that the agent in the tree at `own` had.
+    /// Adds those made in the private `.git` of the agent in the worktree at `own`.
     fn add_private(
         &self,
         own: &Path,
@@ -126,13 +126,13 @@ impl Trees {
         Ok(())
     }
 
-    /// True if a tree is in a place of ours, such as one that a check is made in.
+    /// True if ccb uses this path itself, such as for the worktree of a check.
     fn is_internal(&self, path: &Path) -> bool {
         path.starts_with(self.layout.common.join("ccb"))
     }
 
-    /// Branches whose history began since then. Each has a file, which is not even looked at if
-    /// none has come to its directory since: a repository can have thousands of branches.
+    /// Branches whose history began since then. Each has a file, which is not read if no file was
+    /// added to its directory since: a repository can have thousands of branches.
     fn young_branches(&self, since_ms: i64) -> Vec<String> {
         let root = self.layout.common.join("logs/refs/heads");
         let mut found = Vec::new();
@@ -170,8 +170,8 @@ fn is_younger(file: &Path, since_ms: i64) -> bool {
     modified_ms(file).is_some_and(|ms| ms >= since_ms)
 }
 
-/// When the history in this file began, in seconds: the time in its first line, if that says
-/// that there was nothing before, and not that ccb made it.
+/// The start of the history in this file, in seconds: the time in its first line. `None` if that
+/// line has a commit before it, or if ccb made it.
 fn began(log: &Path) -> Option<i64> {
     let text = atomic::read(log).ok().flatten()?;
     let end = text.iter().position(|byte| *byte == b'\n')?;

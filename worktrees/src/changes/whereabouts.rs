@@ -6,17 +6,17 @@ use crate::error::TreeError;
 use crate::git::{Git, History, line};
 use crate::trees::Trees;
 
-/// Where the HEAD of a working tree is.
+/// The HEAD of a worktree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Whereabouts {
-    /// The branch, without `refs/heads/`; none if HEAD is on none.
+    /// The branch, without `refs/heads/`; `None` if HEAD is on none.
     pub branch: Option<String>,
-    /// The commit; none if there is none yet.
+    /// The commit; `None` if there is none yet.
     pub commit: Option<String>,
 }
 
 impl Trees {
-    /// The branch and commit of the working tree that `dir` is in.
+    /// The branch and commit of the worktree that `dir` is in.
     pub fn whereabouts(&self, dir: &Path) -> Result<Whereabouts, TreeError> {
         let (on_branch, bytes) = Git::at(dir, "symbolic-ref")
             .args(["--quiet", "--short", "HEAD"])

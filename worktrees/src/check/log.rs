@@ -1,4 +1,4 @@
-//! Where a check's output goes: to its log, without what must not be written down.
+//! Writes a check's output to its log, without secrets.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, PipeReader, Read, Write};
@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use store::secret_filter::SecretFilter;
 
-/// A longer line is looked at in pieces.
+/// Maximum length of a line, in bytes; a longer one is filtered in pieces.
 const MAX_LINE: u64 = 1024 * 1024;
-/// How long to wait if a process that the check started keeps its output open.
+/// Time to wait for the end of the output if a process that the check started keeps it open.
 const WAIT_AFTER_END: Duration = Duration::from_millis(500);
 
 /// The two ends a check writes to.
@@ -38,7 +38,7 @@ impl CheckLog {
         Ok((writer.into(), errors.into(), Self { copied }))
     }
 
-    /// Waits until all is written that the check, which has ended, printed.
+    /// Waits until the output of the ended check is written.
     pub(crate) fn finish(self) {
         if let Some(copied) = self.copied {
             copied.recv_timeout(WAIT_AFTER_END).ok();
@@ -62,7 +62,7 @@ fn copy(reader: PipeReader, mut log: &File, filter: &SecretFilter) {
             true => line.as_slice(),
             false => filtered.as_bytes(),
         };
-        // A full disk does not stop the check: its output is read all the same.
+        // A full disk does not stop the check: ccb keeps reading its output.
         log.write_all(bytes).ok();
     }
 }

@@ -1,7 +1,6 @@
-//! Checks on a commit: running one (`run`), the worktrees they run in (`tree`), which
-//! of them one gets (`take`), the repository
-//! such a worktree has (`repository`), what is written down about it (`record`), and the log of
-//! a check (`log`).
+//! Checks on a commit: running one (`run`), the worktrees they run in (`tree`), the choice of one
+//! (`take`), the repository of such a worktree (`repository`), its record (`record`), and the log
+//! of a check (`log`).
 
 mod log;
 mod record;

@@ -1,7 +1,7 @@
-//! The record of a check tree: `checks/<name>.json`.
+//! The record of a check worktree: `checks/<name>.json`.
 //!
-//! The file says that the directory of this name is ours, so that one that is damaged can be
-//! told from somebody else's. It is derived: without it the tree is thrown away.
+//! The file says that the directory of this name is ccb's, which tells a damaged one from a foreign
+//! directory. The file is derived: if it is missing, ccb deletes the worktree.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt;
@@ -17,35 +17,35 @@ use crate::repository::MARKER;
 
 const VERSION: u64 = 1;
 
-/// The record of one check tree.
+/// The record of one check worktree.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct CheckState {
     v: u64,
-    /// Somebody makes it or runs a check in it, or died doing so.
+    /// True if a process makes it or runs a check in it, or died doing so.
     pub(crate) busy: bool,
     pub(crate) traits: Traits,
-    /// What the set-up copied into it, with the time of the original.
+    /// The files that the set-up copied into it, with the time of the original.
     pub(crate) copied: BTreeMap<String, FileTime>,
 }
 
-/// When something was last changed: seconds and nanoseconds.
+/// A time of change: seconds and nanoseconds.
 pub(crate) type FileTime = (i64, i64);
 
-/// When the content of what is at `path` was last changed.
+/// The last change of the content at `path`.
 pub(crate) fn modified(path: &Path) -> Option<FileTime> {
     let meta = std::fs::symlink_metadata(path).ok()?;
     Some((meta.mtime(), meta.mtime_nsec()))
 }
 
-/// When anything about what is at `path` last changed, which nobody can set.
+/// The last change of the file at `path` or its metadata, which no program can set.
 pub(crate) fn touched(path: &Path) -> Option<FileTime> {
     let meta = std::fs::symlink_metadata(path).ok()?;
     Some((meta.ctime(), meta.ctime_nsec()))
 }
 
 impl CheckState {
-    /// Of a tree that is being made.
+    /// The record of a worktree that is being made.
     pub(crate) fn new(traits: Traits) -> Self {
         Self {
             v: VERSION,
@@ -55,7 +55,7 @@ impl CheckState {
         }
     }
 
-    /// As it was left; `None` if there is no such tree, or if its file cannot be used.
+    /// The stored record; `None` if there is no such worktree, or if its file cannot be used.
     pub(crate) fn load(layout: &Layout, name: &str) -> Option<Self> {
         let bytes = atomic::read(&Self::path(layout, name)).ok()??;
         let state: Self = serde_json::from_slice(&bytes).ok()?;
@@ -77,7 +77,7 @@ impl CheckState {
         layout.checks().join(format!("{name}.json"))
     }
 
-    /// True if the directory of this name is a check tree, whatever is left of it.
+    /// True if the directory of this name is a check worktree, in whatever state.
     pub(crate) fn is_ours(layout: &Layout, name: &str) -> bool {
         let marker = layout.trees().join(name).join(".git").join(MARKER);
         Self::path(layout, name).exists() || marker.is_file()

@@ -1,11 +1,11 @@
-//! The repository of a check tree: one of its own, that only borrows objects.
+//! The repository of a check worktree: one of its own, that only borrows objects.
 //!
 //! A linked worktree shares the repository's configuration, hooks, `info/attributes` and
 //! `info/exclude`, which an agent can change from its own worktree. A repository that names the
-//! user's objects as alternates has none of that, and sees new commits without a fetch. It is
-//! the same as a shared clone, made without starting git: a few small files whose form git
-//! documents and keeps. They are written again before every check, so that whatever a check or
-//! an agent did to them is gone.
+//! user's objects as alternates has none of that, and sees new commits without a fetch. It is the
+//! same as a shared clone, made without starting git: a few small files whose form git documents
+//! and keeps. They are written again before every check, so that all changes by a check or an agent
+//! are gone.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,8 +19,8 @@ use crate::git::{Git, index_times, zero_split};
 use crate::layout::Layout;
 use crate::repository::MARKER;
 
-/// What stays in the git directory from one check to the next. `modules` and `lfs` are what the
-/// set-up fetched; everything else is written anew or deleted.
+/// The files of the git directory that are kept from one check to the next. `modules` and `lfs` are
+/// what the set-up fetched; all others are rewritten or deleted.
 const KEPT_FILES: &[&str] = &[
     MARKER,
     "HEAD",
@@ -33,27 +33,27 @@ const KEPT_FILES: &[&str] = &[
     "refs",
 ];
 
-/// Given to every git command of ours in a check tree: what is ignored and how files look is
-/// decided by the commit alone.
+/// Given to every git command of ccb in a check worktree: the commit alone decides which files are
+/// ignored and how they look.
 pub(crate) const CHECK_CONFIG: &[&str] = &[
     "core.excludesFile=/dev/null",
     "core.attributesFile=/dev/null",
     "submodule.recurse=false",
 ];
 
-/// Settings of the repository that check trees have too. None of them can run a program or
-/// change what is checked out.
+/// Settings of the repository that check worktrees also have. None of them can run a program or
+/// change the files that are checked out.
 const COPIED_SETTINGS: &str = "^(user\\.(name|email)|extensions\\.partialclone|\
     remote\\..*\\.(url|fetch|promisor|partialclonefilter)|\
     core\\.(sparsecheckout|sparsecheckoutcone|ignorecase|precomposeunicode))$";
 
-/// Facts that hold for all checks in one check tree; read when the tree is made.
+/// Facts that hold for all checks in one check worktree; read when the worktree is made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Traits {
     /// The part of the git configuration that does not depend on the set-up.
     pub(crate) config: String,
-    /// The patterns of the main tree, if that is a sparse one.
+    /// The patterns of the main worktree, if it is a sparse one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) main_sparse: Option<String>,
     /// True if those patterns are directories.
@@ -61,7 +61,7 @@ pub(crate) struct Traits {
 }
 
 impl Traits {
-    /// Those for checks of commits of this repository.
+    /// The traits for checks of commits of this repository.
     pub(crate) fn find(layout: &Layout, commit: &str) -> Result<Self, TreeError> {
         let (_, listed) = layout
             .git("config")
@@ -76,7 +76,8 @@ impl Traits {
         Ok(traits)
     }
 
-    /// Those that follow from what `git config -z` lists, and whether the main tree is sparse.
+    /// The traits that follow from the output of `git config -z --list`; true if the main worktree
+    /// is sparse.
     pub(crate) fn of_settings(listed: &[u8], sha256: bool) -> (Self, bool) {
         let mut traits = Self::default();
         let (mut extensions, mut taken, mut sparse) = (String::new(), String::new(), false);
@@ -118,7 +119,7 @@ fn is_true(value: &str) -> bool {
     )
 }
 
-/// What a check tree is to be like.
+/// The wanted state of a check worktree's repository.
 #[derive(Debug)]
 pub(crate) struct CheckRepo<'a> {
     pub(crate) layout: &'a Layout,
@@ -126,7 +127,7 @@ pub(crate) struct CheckRepo<'a> {
     pub(crate) traits: &'a Traits,
     /// The patterns of the set-up, if only some paths are wanted.
     pub(crate) sparse: Option<String>,
-    /// Directories that are linked into the tree, which a pattern like `node_modules/` would
+    /// Directories that are linked into the worktree, which a pattern like `node_modules/` would
     /// not match.
     pub(crate) hidden: Vec<String>,
 }
@@ -187,14 +188,14 @@ impl CheckRepo<'_> {
         Ok(())
     }
 
-    /// Branches and tags as they are now: a check may compare with them.
+    /// The current branches and tags: a check may compare with them.
     fn refs(&self) -> Result<Vec<u8>, TreeError> {
         let refs = self.layout.history().branches_and_tags()?;
         let lines = refs.iter().map(|(name, oid)| format!("{oid} {name}\n"));
         Ok(lines.collect::<String>().into_bytes())
     }
 
-    /// Writes a file unless it is that already. A link in its place is no file.
+    /// Writes a file unless it has these bytes already. A link in its place counts as no file.
     fn put(&self, name: &str, bytes: &[u8]) -> Result<(), TreeError> {
         let (dir, path) = (self.git_dir(), self.git_dir().join(name));
         let plain = std::fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_file());
@@ -207,8 +208,8 @@ impl CheckRepo<'_> {
         Ok(atomic::replace(&dir, &path, bytes, Durability::Relaxed)?)
     }
 
-    /// True if the index says of every file that it is looked at. Bits that keep git from looking
-    /// (`assume-unchanged`, `skip-worktree`) stay from one checkout to the next.
+    /// True if git looks at every file in the index. The bits that prevent it (`assume-unchanged`,
+    /// `skip-worktree`) survive a checkout.
     pub(crate) fn index_is_sound(&self) -> bool {
         let sparse = self.sparse.is_some() || self.traits.main_sparse.is_some();
         let index = atomic::read(&self.git_dir().join("index"));

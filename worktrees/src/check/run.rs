@@ -1,4 +1,4 @@
-//! Running a check on a commit, where nobody but us supervises it.
+//! Runs a check on a commit, where only ccb supervises it.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -20,19 +20,19 @@ use crate::trees::Trees;
 pub struct Check<'a> {
     /// For the shell.
     pub command: String,
-    /// It is killed, with everything it started, when this is over.
+    /// Time limit; after it, ccb kills the command and everything it started.
     pub timeout: Duration,
-    /// What the tree gets besides its files.
+    /// The files and directories that the worktree gets besides the commit's.
     pub set_up: SetUp,
-    /// What becomes of the tree afterwards.
+    /// The fate of the worktree afterwards.
     pub after: AfterCheck,
-    /// Ends it when set.
+    /// Ends the command when set.
     pub stop: &'a AtomicBool,
 }
 
 impl Trees {
-    /// Runs the check on exactly `commit`, which is to land for `tree`; returns where its output
-    /// is.
+    /// Runs the check on exactly `commit`, which is to land for `tree`; returns the path of its
+    /// output.
     pub(crate) fn check_commit(
         &self,
         tree: &Slug,
@@ -71,7 +71,7 @@ impl Trees {
         }
     }
 
-    /// How it failed, if it did, and whether somebody killed it.
+    /// The failure, if any; true if the command was killed by others.
     fn run_shell(
         &self,
         tree: &CheckTree,
@@ -87,7 +87,8 @@ impl Trees {
             CheckLog::open(output, &self.options.secret_filter).map_err(not_run)?;
         let mut shell = process::shell(&check.command, tree.path(), &self.layout.main);
         shell
-            // It reads nothing. If we are killed, nobody gets the tree before the check has ended.
+            // It reads nothing. If ccb is killed, the worktree is not used again before the check
+            // has ended.
             .stdin(tree.lock()?)
             .stdout(stdout)
             .stderr(stderr);

@@ -1,8 +1,9 @@
-//! Which check tree a check gets.
+//! The choice of the worktree a check runs in.
 //!
-//! As many as can be of use stay between checks. If all of them are taken, a check waits for one about
-//! as long as it would take to make another: checks are often shorter than a checkout, and each tree
-//! is a whole checkout on the disk. It waits no longer, because a check may well wait for another one.
+//! As many worktrees as can be busy at once are kept between checks. If all of them are taken, a
+//! check waits for one about as long as it would take to make another: checks are often shorter
+//! than a checkout, and each worktree is a whole checkout on the disk. It waits no longer, because
+//! a check may well wait for another one.
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -21,17 +22,17 @@ use crate::registry::Registry;
 use crate::slug::Slug;
 use crate::trees::Trees;
 
-/// A limit that only a mistake reaches.
+/// A limit that only a bug reaches.
 const MAX_CHECK_TREES: usize = 10_000;
-/// How long the files take to check out that a MiB of the index names, about ten thousand.
+/// Estimated time to check out the files that one MiB of the index names, about ten thousand.
 const CHECKOUT_PER_MIB: Duration = Duration::from_millis(600);
-/// The longest wait.
+/// Maximum wait for a worktree.
 const MAX_WAIT: Duration = Duration::from_secs(10);
-/// How long one of the trees is waited for before all are looked at again.
+/// Time to wait for one of the worktrees before ccb tries all of them again.
 const ONE_WAIT: Duration = Duration::from_millis(20);
 
 impl Trees {
-    /// A tree nobody uses, or a new one.
+    /// A free worktree, or a new one.
     pub(super) fn take_check_tree(&self, commit: &str) -> Result<CheckTree, TreeError> {
         let few = kept_between_checks();
         let deadline = Instant::now() + self.checkout_time();
@@ -56,7 +57,7 @@ impl Trees {
             })
     }
 
-    /// About how long making another one would take.
+    /// Estimated time to make another worktree.
     fn checkout_time(&self) -> Duration {
         let index = std::fs::metadata(self.layout.common.join("index"));
         let kib = index.map_or(0, |index| index.len() / 1024);
@@ -64,8 +65,8 @@ impl Trees {
         (CHECKOUT_PER_MIB.saturating_mul(kib) / 1024).min(MAX_WAIT)
     }
 
-    /// The first tree with one of these numbers that nobody uses. Where a check was cut short, a process
-    /// of it may still run: such a directory is not used here, and noted.
+    /// The first free worktree with one of these numbers. Where a check was cut short, one of its
+    /// processes may still run: such a directory is noted, and not used here.
     fn take_one_of(
         &self,
         numbers: RangeInclusive<usize>,
@@ -85,7 +86,7 @@ impl Trees {
             let there = std::fs::symlink_metadata(&path).is_ok();
             let ours = CheckState::is_ours(&self.layout, &name);
             if !ours && (there || Registry::load(&self.layout)?.knows(&slug)) {
-                // Somebody's own, whatever it is called.
+                // A directory of the user's, in spite of its name.
                 continue;
             }
             let state = CheckState::load(&self.layout, &name);

@@ -1,14 +1,14 @@
-//! Trees in which checks run: exactly one commit, in a place no agent works in.
+//! Worktrees in which checks run: exactly one commit, in a place where no agent works.
 //!
-//! A check tree is a working tree with a repository of its own (`repository`) beside the other
-//! trees. It is taken by one check at a time, under its lock. Before a check its files are those
-//! of the commit again; what earlier checks left there and git ignores, such as the output of a
-//! build, stays. It holds nobody's work: one that is damaged, or whose check was cut short by a
-//! crash, is deleted and made anew.
+//! A check worktree is a worktree with a repository of its own (`repository`) beside the other
+//! worktrees. One check at a time uses it, under its lock. Before a check its files are those of
+//! the commit again; files that earlier checks left there and git ignores, such as the output of a
+//! build, are kept. It never holds an agent's or a user's work: a damaged one, or one whose check
+//! was cut short by a crash, is deleted and made anew.
 //!
-//! At a take: 1. the state says that the tree is busy. 2. The repository's own files are
-//! written. 3. The commit is checked out. 4. What does not belong there is deleted. 5. The
-//! set-up puts its things there. When the check is over the state says so.
+//! The steps of a take: 1. The record says that the worktree is busy. 2. The repository's own files
+//! are written. 3. The commit is checked out. 4. Foreign files are deleted. 5. The set-up places
+//! its files. When the check is over, the record says so.
 
 use std::path::{Path, PathBuf};
 
@@ -26,33 +26,33 @@ use crate::layout::{CHECK_PREFIX, Layout, entries, is_check_name, name_of};
 use crate::slug::Slug;
 use crate::trees::Trees;
 
-/// A tree that is ours for one check.
+/// A worktree that is held for one check.
 #[derive(Debug)]
-#[must_use = "a tree that is not released is deleted by the next check"]
+#[must_use = "a worktree that is not released is deleted by the next check"]
 pub struct CheckTree {
     pub(super) layout: Layout,
     pub(super) name: String,
     pub(super) path: PathBuf,
     pub(super) state: CheckState,
-    /// It was not there before.
+    /// True if it was made for this check.
     pub(super) new: bool,
-    /// When the last check in it was over.
+    /// The end of the last check in it.
     pub(super) last: Option<FileTime>,
     pub(super) lock: FileLock,
 }
 
-/// What becomes of a check tree after its check.
+/// The fate of a check worktree after its check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterCheck {
-    /// It stays for the next check, unless there are more than can be of use.
+    /// Keep it for the next check, unless there are more than can be busy at once.
     Keep,
-    /// It goes if it was made for this check.
+    /// Delete it if it was made for this check.
     Leave,
 }
 
 impl Trees {
-    /// A tree with exactly the files of `commit` and what the set-up adds, its command
-    /// excepted: that is the caller's to run.
+    /// A worktree with exactly the files of `commit` and those of the set-up. The caller runs the
+    /// set-up's command.
     pub fn check_tree(&self, commit: &str, set_up: &SetUp) -> Result<CheckTree, TreeError> {
         set_up.check()?;
         self.layout.create_dirs()?;
@@ -60,7 +60,7 @@ impl Trees {
         let mut prepared = tree.prepare(commit, set_up, self);
         if let (Err(error), false) = (&prepared, tree.new) {
             // Damaged in a way that git cannot repair.
-            tracing::info!(tree = tree.name, %error, "the check tree is made anew");
+            tracing::info!(tree = tree.name, %error, "the check worktree is made anew");
             tree.make_anew(commit)?;
             prepared = tree.prepare(commit, set_up, self);
         }
@@ -70,7 +70,7 @@ impl Trees {
         prepared.map(|()| tree)
     }
 
-    /// Deletes the check trees nobody uses: all of them, or those that a crash left.
+    /// Deletes the free check worktrees: all of them, or those that a crash left.
     pub fn drop_check_trees(&self, all: bool) -> Result<usize, TreeError> {
         let mut dropped = 0;
         for name in self.check_trees() {
@@ -89,7 +89,7 @@ impl Trees {
         Ok(dropped)
     }
 
-    /// The names of the check trees there are.
+    /// The names of all check worktrees.
     pub fn check_trees(&self) -> Vec<String> {
         let names = |dir: PathBuf| entries(&dir).into_iter().map(|path| name_of(&path));
         let trees = names(self.layout.trees());
@@ -102,7 +102,7 @@ impl Trees {
         all
     }
 
-    /// True if what is in this directory is a check tree.
+    /// True if this directory is a check worktree.
     pub(crate) fn is_check_tree(&self, dir: &Path) -> bool {
         let name = dir.file_name().unwrap_or_default().to_string_lossy();
         is_check_name(&name) && CheckState::is_ours(&self.layout, &name)
@@ -110,18 +110,18 @@ impl Trees {
 }
 
 impl CheckTree {
-    /// Where it is.
+    /// The directory of the worktree.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The main working tree of the repository it belongs to.
+    /// The main worktree of the repository it belongs to.
     pub fn main_tree(&self) -> &Path {
         &self.layout.main
     }
 
-    /// What makes the agent's tree `of` differ from the commit without git showing it, in words:
-    /// a check may have passed there and nowhere else.
+    /// Describes the files that make the agent's worktree `of` differ from the commit unseen by
+    /// git: a check may pass only there.
     pub fn hidden_in(&self, of: &Path) -> Option<String> {
         hidden::describe(of, &self.path)
     }
@@ -131,7 +131,7 @@ impl CheckTree {
         Ok(self.lock.handle()?)
     }
 
-    /// The check is over, and so is everything it started.
+    /// Ends the use of the worktree; the check and everything it started must have ended.
     pub fn release(mut self, after: AfterCheck) {
         reached(fault::CHECK_OVER);
         let number = self
@@ -145,25 +145,25 @@ impl CheckTree {
         }
         self.state.busy = false;
         if let Err(error) = self.state.save(&self.layout, &self.name) {
-            tracing::warn!(%error, "the check tree is made anew for the next check");
+            tracing::warn!(%error, "the check worktree is made anew for the next check");
         }
     }
 
-    /// Takes away everything. What cannot be deleted now is left to the next check.
+    /// Deletes the worktree. The next check deletes files that cannot be deleted now.
     pub(super) fn delete(&self) {
         let deleted = store::tree::delete(&self.path).and_then(|()| {
             store::atomic::remove(&CheckState::path(&self.layout, &self.name)).map(drop)
         });
         if let Err(error) = deleted {
-            tracing::warn!(%error, tree = self.name, "the check tree is left to the next check");
+            tracing::warn!(%error, tree = self.name, "the check worktree is left to the next check");
         }
     }
 
-    /// An empty tree, whatever was there.
+    /// Makes an empty worktree, whatever was there.
     pub(super) fn make_anew(&mut self, commit: &str) -> Result<(), TreeError> {
         self.new = true;
         self.state = CheckState::new(Traits::find(&self.layout, commit)?);
-        // First of all: from here on it is known whose the directory is.
+        // First of all: from here on the record says whose directory it is.
         self.state.save(&self.layout, &self.name)?;
         reached(fault::CHECK_CLAIMED);
         store::tree::delete(&self.path)?;
@@ -172,7 +172,7 @@ impl CheckTree {
         Ok(())
     }
 
-    /// Makes the tree what it has to be for a check of `commit`.
+    /// Prepares the worktree for a check of `commit`.
     fn prepare(&mut self, commit: &str, set_up: &SetUp, trees: &Trees) -> Result<(), TreeError> {
         let timeout = trees.options.checkout_timeout;
         let repo = CheckRepo {
@@ -198,7 +198,7 @@ impl CheckTree {
         if self.new {
             let git_dir = self.path.join(".git");
             if let Err(error) = index_times::backdate_files(&self.path, &git_dir, &git_dir) {
-                tracing::debug!(%error, "git will read the files of the new tree more than once");
+                tracing::debug!(%error, "git will read the files of the new worktree more than once");
             }
         } else {
             if !self.has_more_files()? {
@@ -220,7 +220,7 @@ impl CheckTree {
         Ok(())
     }
 
-    /// True if there is anything besides the files of the commit.
+    /// True if there are files besides those of the commit.
     fn has_more_files(&self) -> Result<bool, TreeError> {
         if let Some(only) = untouched::has_only_indexed(&self.path, &self.path.join(".git")) {
             return Ok(!only);
@@ -254,7 +254,7 @@ impl CheckTree {
         Ok(())
     }
 
-    /// Deletes ignored files that came after the last check was over: somebody has been here.
+    /// Deletes ignored files made after the end of the last check: another program was here.
     fn drop_foreign(&self) -> Result<(), TreeError> {
         let Some(last) = self.last else {
             return Ok(());
@@ -276,7 +276,7 @@ impl CheckTree {
         Ok(())
     }
 
-    /// The set-up, but for its command.
+    /// Places the files of the set-up, without running its command.
     fn place(&mut self, set_up: &SetUp) -> Result<(), TreeError> {
         let done = set_up.place_all(&self.layout, &self.path)?;
         for copied in done.copied {
@@ -288,7 +288,7 @@ impl CheckTree {
     }
 }
 
-/// How many trees stay between checks: more than that can hardly be busy at once.
+/// The number of worktrees kept between checks: more can hardly be busy at once.
 pub(super) fn kept_between_checks() -> usize {
     std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2))
 }

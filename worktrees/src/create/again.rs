@@ -1,4 +1,4 @@
-//! The two rarer ways to a tree: checking out again what somebody deleted, and a hook.
+//! The two rarer ways to a worktree: a new checkout of a deleted one, and a hook.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use crate::slug::Slug;
 use crate::trees::Trees;
 
 impl Trees {
-    /// A registered tree whose directory somebody deleted: its files are checked out again,
-    /// and what git still has of it (index, reflog, branch) stays as it is.
+    /// Checks out the files of a registered worktree whose directory was deleted; what git still
+    /// has of it (index, reflog, branch) is kept.
     pub(crate) fn check_out_again(
         &self,
         slug: &Slug,
@@ -24,7 +24,7 @@ impl Trees {
     ) -> Result<Created, TreeError> {
         self.prepare_place(entry)?;
         self.set_op(slug, Some(Op::CheckingOut))?;
-        // If this fails, the next command tries once more.
+        // If this fails, the next command tries again.
         self.fill_again(slug, entry)?;
         self.set_op(slug, None)?;
         self.resume(slug, request)?.ok_or_else(|| not_found(slug))
@@ -34,7 +34,7 @@ impl Trees {
     pub(crate) fn fill_again(&self, slug: &Slug, entry: &Entry) -> Result<(), TreeError> {
         if files::admin_of(&self.layout, entry.path()).is_err() {
             self.register_again(slug, entry).inspect_err(|_| {
-                // Only if nothing is in it.
+                // Only if it is empty.
                 std::fs::remove_dir(entry.path()).ok();
             })?;
         }
@@ -50,7 +50,7 @@ impl Trees {
         Ok(())
     }
 
-    /// Lets git know the tree at its old place, with as much as there still is of it.
+    /// Registers the worktree with git at its old place, with as much as there still is of it.
     fn register_again(&self, slug: &Slug, entry: &Entry) -> Result<(), TreeError> {
         if !files::is_bare(entry.path()) {
             return Err(TreeError::PathTaken {
@@ -79,14 +79,14 @@ impl Trees {
         git?.once().run().map(drop)
     }
 
-    /// Writes down what is being done to the tree.
+    /// Records the operation on the worktree.
     pub(crate) fn set_op(&self, slug: &Slug, op: Option<Op>) -> Result<(), TreeError> {
         let mut section = self.section()?;
         section.entry(slug)?.op = op;
         section.save()
     }
 
-    /// Lets `hook` make the tree, by whatever means.
+    /// Makes the worktree by `hook`.
     pub(crate) fn create_by_hook(
         &self,
         slug: &Slug,

@@ -1,4 +1,4 @@
-//! The commit a new tree starts from.
+//! The commit a new worktree starts from.
 
 use crate::create::{Base, CreateMode, CreateRequest};
 use crate::error::TreeError;
@@ -9,7 +9,7 @@ use crate::slug::Slug;
 use crate::trees::Trees;
 
 impl Trees {
-    /// What `request` asks for, as a full commit name.
+    /// The commit that `request` asks for, as a full name.
     pub(crate) fn base_commit(
         &self,
         slug: &Slug,
@@ -35,7 +35,7 @@ impl Trees {
             }
         }
         match &request.base {
-            // It means the same everywhere.
+            // A full name means the same everywhere.
             Base::Given(spec) if is_oid(spec) => self.layout.history().resolve(spec),
             Base::Given(spec) => History::open(request.from).resolve(spec),
             Base::Fresh => self.fresh_base(),

@@ -1,6 +1,6 @@
-//! Making a worktree: what is asked for (`request`), the commit it starts from (`base`), the
-//! steps (`new`), a worktree whose directory was deleted or that a hook makes (`again`), and
-//! preparing its files (`setup`).
+//! Makes a worktree: the request (`request`), the commit it starts from (`base`), the steps
+//! (`new`), a worktree whose directory was deleted or that a hook makes (`again`), and preparing
+//! its files (`setup`).
 
 mod again;
 mod base;

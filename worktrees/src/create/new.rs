@@ -1,13 +1,12 @@
-//! Making a tree, or finding the one that is there.
+//! Makes a worktree, or finds the existing one.
 //!
 //! 1. The entry is written with `op: creating`.
-//! 2. git registers branch and tree. Both under the repository's lock, because git's own races
+//! 2. git registers branch and worktree. Both under the repository's lock, because git's own races
 //!    fail parallel adds and leave branches behind.
 //! 3. Files are checked out and set up, outside of that lock.
-//! 4. `op` is taken off.
+//! 4. `op` is removed.
 //!
-//! A failure before that takes everything back; after a crash the next command does
-//! (`recover`).
+//! A failure before step 4 undoes everything; after a crash the next command does (`recover`).
 
 use std::path::Path;
 use std::time::Instant;
@@ -31,11 +30,11 @@ use crate::trees::Trees;
 /// from what the index says.
 pub(crate) const SPARSE: &[&str] = &["core.sparseCheckout=true", "core.sparseCheckoutCone=false"];
 
-/// How often the creation of a worktree is started if git is killed during it.
+/// Maximum of attempts to create a worktree if git is killed.
 const MAX_TRIES: usize = 3;
 
 impl Trees {
-    /// Finds the tree, or makes it.
+    /// Finds the worktree, or makes it.
     pub fn create(&self, request: &CreateRequest<'_>) -> Result<Created, TreeError> {
         let started = Instant::now();
         request.set_up.check()?;
@@ -48,7 +47,7 @@ impl Trees {
         while found.is_none() {
             tries += 1;
             found = match self.create_locked(&slug, request) {
-                // Everything was taken back, so it can be begun again.
+                // Everything was undone, so it can be started again.
                 Err(TreeError::Interrupted { .. }) if tries < MAX_TRIES => None,
                 made => Some(made?),
             };
@@ -73,7 +72,7 @@ impl Trees {
         Ok(slug)
     }
 
-    /// The tree if it is there and sound; starts no process.
+    /// The worktree if it exists and is sound; starts no process.
     pub(crate) fn resume(
         &self,
         slug: &Slug,
@@ -82,7 +81,7 @@ impl Trees {
         let lease = match request.hold && self.layout.locks().is_dir() {
             true => match Lease::take(&self.layout, slug) {
                 Ok(lease) => Some(lease),
-                // It is being removed; its lock says when that is over.
+                // It is being removed; its lock is free when that is over.
                 Err(TreeError::Held { .. }) => return Ok(None),
                 Err(error) => return Err(error),
             },
@@ -134,7 +133,7 @@ impl Trees {
         self.recover_others(slug);
         let lock = self.tree_lock(slug)?;
         self.recover(slug)?;
-        // Somebody else may have made it while we waited.
+        // Another process may have made it while this one waited.
         if let Some(created) = self.resume(slug, request)? {
             return Ok(created);
         }
@@ -187,8 +186,8 @@ impl Trees {
                     self.check_out(entry, request, lock)?;
                 }
                 let created = self.set_up_tree(slug, entry, request)?;
-                // An agent's tree is no promise to anybody: if it is lost, so is its agent, and
-                // the next one gets a new one.
+                // An agent's worktree is no promise to a user: if it is lost, so is its agent, and
+                // the next agent gets a new one.
                 if request.agent.is_none() {
                     self.make_durable()?;
                 }
@@ -200,7 +199,7 @@ impl Trees {
         made
     }
 
-    /// Step 4: from here on it is a tree like any other.
+    /// Step 4: from here on it is an ordinary worktree.
     fn publish(&self, slug: &Slug, mut created: Created) -> Result<Created, TreeError> {
         let mut placed = std::mem::take(&mut created.entry.placed);
         let mut section = self.section()?;
@@ -215,7 +214,7 @@ impl Trees {
         Ok(created)
     }
 
-    /// Makes sure that the place is free and reached through no link.
+    /// Makes sure that the place is free and that no link leads there.
     pub(crate) fn prepare_place(&self, entry: &Entry) -> Result<(), TreeError> {
         self.layout.create_trees_dir()?;
         match std::fs::symlink_metadata(entry.path()) {
@@ -244,7 +243,7 @@ impl Trees {
         Ok(())
     }
 
-    /// Fails if another tree has the name in another case, or a branch of that name is there.
+    /// Fails if another worktree has the name in another case, or if the branch exists.
     pub(crate) fn check_names_free(
         &self,
         section: &Section<'_>,
@@ -258,10 +257,10 @@ impl Trees {
         }
     }
 
-    /// A git that registers an empty tree where `entry` says.
+    /// The git command that registers an empty worktree at the path in `entry`.
     ///
-    /// The reflog is how we know later whether anything was committed here, so it is kept
-    /// whatever the repository's settings say: a log that is there is continued.
+    /// ccb later reads the reflog to find commits made here, so git keeps it whatever the
+    /// repository's settings say: an existing log is continued.
     pub(crate) fn add_worktree(
         &self,
         section: &Section<'_>,
@@ -293,7 +292,7 @@ impl Trees {
         Ok(())
     }
 
-    /// The set-up of a tree whose files are there.
+    /// Sets up a worktree whose files are checked out.
     fn set_up_tree(
         &self,
         slug: &Slug,
@@ -324,7 +323,7 @@ impl Trees {
         })
     }
 
-    /// Holds the tree for the caller, if it asked for that.
+    /// Holds the worktree for the caller, if it asked for that.
     pub(crate) fn lease_for(
         &self,
         slug: &Slug,
@@ -334,7 +333,7 @@ impl Trees {
         lease.transpose()
     }
 
-    /// Checks out the commit HEAD is at, or as much of it as is asked for.
+    /// Checks out the commit HEAD is at, or the requested part of it.
     pub(crate) fn check_out_files(
         &self,
         tree: &Path,
@@ -356,7 +355,7 @@ impl Trees {
             .holding(lock)?
             .run()?;
         if let Err(error) = index_times::backdate_files(tree, admin, &self.layout.tmp()) {
-            tracing::debug!(%error, "git will read the files of the new tree more than once");
+            tracing::debug!(%error, "git will read the files of the new worktree more than once");
         }
         Ok(())
     }

@@ -7,19 +7,19 @@ use crate::lease::Lease;
 use crate::registry::Entry;
 use crate::slug::Slug;
 
-/// Makes a tree by other means than git and prints where it is.
+/// Makes a worktree by other means than git and returns its path.
 pub type CreateHook<'a> = &'a dyn Fn(&Slug) -> Result<String, String>;
 
-/// Which tree is wanted, and what it is to be like if it has to be made.
+/// The wanted worktree, and its properties if it must be made.
 #[derive(Clone)]
 pub struct CreateRequest<'a> {
-    /// Its name; one is made up if there is none.
+    /// Its name; `None` for a generated one.
     pub name: Option<Slug>,
-    /// What it starts from.
+    /// The commit it starts from.
     pub base: Base,
-    /// The directory the caller is in: its HEAD is the usual base.
+    /// The caller's directory: its HEAD is the usual base.
     pub from: &'a Path,
-    /// What to do if it is there already.
+    /// The behaviour if it exists already.
     pub mode: CreateMode,
     /// The agent it is for.
     pub agent: Option<String>,
@@ -27,16 +27,16 @@ pub struct CreateRequest<'a> {
     pub task: Option<(String, String)>,
     /// The id and the list of the task that is about to be bound to it, if it is made.
     pub bound_to: Option<(String, String)>,
-    /// What it gets besides its files.
+    /// The files and directories it gets besides the commit's.
     pub set_up: SetUp,
     /// Replaces git entirely.
     pub hook: Option<CreateHook<'a>>,
-    /// Hold the tree from the start.
+    /// True to hold the worktree from the start.
     pub hold: bool,
 }
 
 impl<'a> CreateRequest<'a> {
-    /// A tree of this name, found or made, based on the HEAD of `from`.
+    /// A worktree of this name, found or made, based on the HEAD of `from`.
     pub fn new(name: Option<Slug>, from: &'a Path) -> Self {
         Self {
             name,
@@ -65,10 +65,10 @@ impl std::fmt::Debug for CreateRequest<'_> {
     }
 }
 
-/// The commit a new tree starts from.
+/// The commit a new worktree starts from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Base {
-    /// Where the caller is.
+    /// The HEAD of the caller's directory.
     Head,
     /// The default branch of `origin`, fetched if it is not known here.
     Fresh,
@@ -76,30 +76,30 @@ pub enum Base {
     Given(String),
 }
 
-/// What to do if a tree of that name is there.
+/// The behaviour if a worktree of that name exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CreateMode {
-    /// Take it.
+    /// Use it.
     GetOrCreate,
     /// Refuse: the caller wants it for itself.
     Exclusive,
-    /// Take it if it is the same agent's; if it was removed, make it again from the same base.
+    /// Use it if it is the same agent's; if it was removed, make it again from the same base.
     Resume,
 }
 
-/// A tree to work in.
+/// A worktree to work in.
 #[derive(Debug)]
 pub struct Created {
-    /// As registered.
+    /// Its entry in the registry.
     pub entry: Entry,
-    /// It was made by this call.
+    /// True if this call made it.
     pub created: bool,
-    /// The commit its HEAD is at, where that is known without asking git.
+    /// The commit its HEAD is at, if known without asking git.
     pub head: Option<String>,
-    /// Held for the caller, if it asked for that.
+    /// The lease, if the caller asked to hold it.
     pub lease: Option<Lease>,
     /// Notes of the set-up for the user.
     pub notes: Vec<String>,
-    /// How long it took.
+    /// Duration of the call, in milliseconds.
     pub duration_ms: u64,
 }

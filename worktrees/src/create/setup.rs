@@ -1,7 +1,7 @@
-//! Preparing a new tree: ignored files it needs, shared directories, a command.
+//! Prepares a new worktree: ignored files it needs, shared directories, a command.
 //!
-//! Nothing here writes shared git configuration, replaces a file that is in the tree, or goes
-//! through a symlink that was committed into it.
+//! Nothing here writes shared git configuration, replaces a file in the worktree, or goes through a
+//! symlink that was committed into it.
 
 use std::path::{Component, Path, PathBuf};
 use std::process::Stdio;
@@ -20,19 +20,19 @@ use crate::process;
 use crate::registry::Placed;
 use crate::slug::Slug;
 
-/// What a new tree gets besides its files.
+/// The files and directories a new worktree gets besides the commit's.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SetUp {
-    /// Check out only these paths (and the files at the top).
+    /// The only paths to check out (with the files at the top).
     pub sparse_paths: Vec<String>,
-    /// Directories of the main tree that are linked into the new one.
+    /// Directories of the main worktree that are linked into the new one.
     pub symlink_directories: Vec<String>,
-    /// Directories of the main tree that are copied into the new one.
+    /// Directories of the main worktree that are copied into the new one.
     pub copy_directories: Vec<String>,
-    /// A shell command that is run in the tree.
+    /// A shell command that is run in the worktree.
     pub command: Option<String>,
-    /// How long it may take.
+    /// Time limit of the command.
     pub command_timeout: Duration,
 }
 
@@ -48,12 +48,12 @@ impl Default for SetUp {
     }
 }
 
-/// The local settings every tree gets a copy of.
+/// The local settings that every worktree gets a copy of.
 const LOCAL_SETTINGS: &str = ".claude/settings.local.json";
 /// Names the ignored files that are copied, in the syntax of `.gitignore`.
 const INCLUDE_FILE: &str = ".worktreeinclude";
 
-/// A set-up that failed: why, and where its output is.
+/// A set-up that failed: the reason, and the path of its output.
 #[derive(Debug)]
 pub(crate) struct SetUpFailure {
     pub(crate) why: String,
@@ -61,7 +61,7 @@ pub(crate) struct SetUpFailure {
 }
 
 impl SetUpFailure {
-    /// As the error of whoever set the tree of this name up.
+    /// The error for the worktree of this name.
     pub(crate) fn of(self, slug: &Slug) -> TreeError {
         TreeError::SetUp {
             name: slug.to_string(),
@@ -84,7 +84,7 @@ impl From<TreeError> for SetUpFailure {
 #[derive(Debug, Default)]
 pub(crate) struct SetUpResult {
     pub(crate) placed: Vec<Placed>,
-    /// Files and directories that are copies of those in the main tree.
+    /// Files and directories that are copies of those in the main worktree.
     pub(crate) copied: Vec<String>,
     /// Notes for the user.
     pub(crate) notes: Vec<String>,
@@ -109,7 +109,7 @@ impl SetUp {
         Ok(())
     }
 
-    /// The patterns that check out only what is asked for; `None` for everything.
+    /// The patterns for a partial checkout; `None` to check out everything.
     pub(crate) fn sparse_patterns(&self) -> Option<String> {
         if self.sparse_paths.is_empty() {
             return None;
@@ -129,7 +129,7 @@ impl SetUp {
         Some(text)
     }
 
-    /// Does everything, in the order that lets the command find the rest in place.
+    /// Takes all steps; the command comes last, so that it finds the files in place.
     pub(crate) fn run(
         &self,
         layout: &Layout,
@@ -143,7 +143,7 @@ impl SetUp {
         Ok(done)
     }
 
-    /// Everything but the command.
+    /// All steps but the command.
     pub(crate) fn place_all(&self, layout: &Layout, tree: &Path) -> Result<SetUpResult, TreeError> {
         let mut done = SetUpResult::default();
         copy_included(layout, tree, &mut done)?;
@@ -152,12 +152,12 @@ impl SetUp {
         Ok(done)
     }
 
-    /// The directories that are linked.
+    /// The linked directories.
     pub(crate) fn linked(&self) -> Vec<String> {
         trimmed(self.symlink_directories.iter())
     }
 
-    /// Only what is slow: the directories that are linked or copied.
+    /// Only the slow steps: the directories that are linked or copied.
     pub(crate) fn place_directories(
         &self,
         layout: &Layout,
@@ -189,7 +189,7 @@ impl SetUp {
         Ok(())
     }
 
-    /// Runs the command, which is one of the repository's or the user's.
+    /// Runs the command, which comes from the repository's or the user's settings.
     pub(crate) fn run_command(
         &self,
         command: &str,
@@ -226,7 +226,7 @@ fn trimmed<'a>(dirs: impl Iterator<Item = &'a String>) -> Vec<String> {
     dirs.map(|dir| dir.trim_matches('/').to_owned()).collect()
 }
 
-/// True if `path` is relative and goes nowhere but down, and not into git's own files.
+/// True if `path` is relative, only leads downwards, and not into git's own files.
 pub(crate) fn stays_inside(path: &str) -> bool {
     let path = Path::new(path.trim_end_matches('/'));
     let mut components = path.components();
@@ -257,7 +257,7 @@ fn copy_included(layout: &Layout, tree: &Path, done: &mut SetUpResult) -> Result
         .ask()?;
     let mut count = 0;
     for path in zero_split(&ignored).map(path_from) {
-        // Our own trees are ignored too.
+        // ccb's own worktrees are ignored too.
         if path.starts_with(".claude/worktrees") {
             continue;
         }
@@ -292,8 +292,8 @@ fn copy_local_settings(
     Ok(())
 }
 
-/// Copies one file of the main tree to the same place in the new one, unless something is
-/// there already.
+/// Copies one file of the main worktree to the same place in the new one, unless something is there
+/// already.
 fn place(layout: &Layout, tree: &Path, path: &Path) -> Result<Option<Copied>, TreeError> {
     match free_place(tree, path)? {
         Some(target) => Ok(Some(tree::copy_file(&layout.main.join(path), &target)?)),
@@ -301,8 +301,8 @@ fn place(layout: &Layout, tree: &Path, path: &Path) -> Result<Option<Copied>, Tr
     }
 }
 
-/// Where `path` is in `tree`, with its parents made; `None` if something is there, or if a
-/// link is on the way.
+/// The path of `path` in `tree`, with its parents made; `None` if it exists already, or if a link
+/// is on the way.
 fn free_place(tree: &Path, path: &Path) -> Result<Option<PathBuf>, TreeError> {
     let mut at = tree.to_owned();
     let parents = path.parent().into_iter().flat_map(Path::components);
@@ -323,8 +323,8 @@ fn free_place(tree: &Path, path: &Path) -> Result<Option<PathBuf>, TreeError> {
         .then_some(target))
 }
 
-/// Where a directory of the main tree is, and where it is to be in the new one; a note if it
-/// cannot be.
+/// The path of a directory in the main worktree, and its path in the new one; a note if it cannot
+/// be placed.
 fn from_and_to(
     layout: &Layout,
     tree: &Path,
@@ -356,8 +356,8 @@ fn link_directory(
     let Some((source, target)) = from_and_to(layout, tree, dir, "linked", done)? else {
         return Ok(());
     };
-    // A pattern like `node_modules/` does not match a link. Hidden only where the directory
-    // itself is ignored, so that the main tree's status stays as it is.
+    // A pattern like `node_modules/` does not match a link. Hidden only where the directory itself
+    // is ignored, so that the main worktree's status is unchanged.
     if is_ignored(layout, dir)? {
         exclude(layout, &[format!("/{dir}")])?;
     }
@@ -396,8 +396,7 @@ fn is_ignored(layout: &Layout, path: &str) -> Result<bool, TreeError> {
         .0)
 }
 
-/// Adds `patterns` to the repository's own list of ignored files, which is not shared with
-/// anybody.
+/// Adds `patterns` to the repository's own list of ignored files, which is not shared with others.
 pub(crate) fn exclude(layout: &Layout, patterns: &[String]) -> Result<(), TreeError> {
     let lock = layout.locks().join("exclude");
     let _lock = FileLock::exclusive(&lock, "the list of ignored files", DEFAULT_TIMEOUT)?;
@@ -406,7 +405,7 @@ pub(crate) fn exclude(layout: &Layout, patterns: &[String]) -> Result<(), TreeEr
         store::home::create_dir(&dir)?;
     }
     let path = dir.join("exclude");
-    // It may be a link to a file somebody keeps elsewhere.
+    // It may be a link to a file kept elsewhere.
     let path = path.canonicalize().unwrap_or(path);
     let mut bytes = atomic::read(&path)?.unwrap_or_default();
     let has = |pattern: &String| {

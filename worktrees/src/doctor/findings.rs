@@ -1,4 +1,5 @@
-//! Where the registry, git and the disk disagree. Reports, adopts if asked, never deletes.
+//! Differences between the registry, git and the disk. Reports them, registers unknown worktrees if
+//! asked, never deletes.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,18 +21,18 @@ use crate::trees::Trees;
 pub struct TreeFinding {
     /// A stable word for programs.
     pub kind: &'static str,
-    /// Which tree or file.
+    /// The worktree or file.
     pub name: String,
-    /// In words.
+    /// The message.
     pub message: String,
-    /// How it was repaired.
+    /// The repair, if one was made.
     pub fixed: Option<String>,
 }
 
-/// What the doctor has found so far.
+/// The problems found so far.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
-    /// True if it repairs what it finds.
+    /// True to repair the problems found.
     pub(crate) fix: bool,
     found: Vec<TreeFinding>,
 }
@@ -42,7 +43,7 @@ impl Findings {
         Self { fix, found }
     }
 
-    /// Adds what nothing is done about here.
+    /// Adds a problem that is not repaired here.
     pub(crate) fn add(&mut self, kind: &'static str, name: &str, message: String) {
         self.found.push(TreeFinding {
             kind,
@@ -52,7 +53,7 @@ impl Findings {
         });
     }
 
-    /// Adds what `repair` may do something about. That says what it did, if it could.
+    /// Adds a problem that `repair` may solve. It returns what it did, if it could.
     pub(crate) fn repair(
         &mut self,
         kind: &'static str,
@@ -74,8 +75,8 @@ impl Findings {
 }
 
 impl Trees {
-    /// Compares the registry with git and the disk. With `fix`, trees that are not registered
-    /// are, and a registry that cannot be read is set aside for a new one.
+    /// Compares the registry with git and the disk. With `fix`, unregistered worktrees are
+    /// registered, and an unreadable registry is moved aside for a new one.
     pub fn doctor(&self, fix: bool) -> Result<Vec<TreeFinding>, TreeError> {
         let mut findings = Findings::new(fix);
         if let Err(error) = Registry::load(&self.layout) {
@@ -118,13 +119,11 @@ impl Trees {
         if let Some(doing) = entry.under_way() {
             if FileLock::try_exclusive(&self.layout.tree_lock(&slug))?.is_some() {
                 let message = format!(
-                    "{doing} was interrupted; the next command that changes trees settles it"
+                    "{doing} was interrupted; the next command that changes worktrees finishes or undoes it"
                 );
                 findings.repair("half_done", &entry.name, message, || {
                     self.settle(&slug)?;
-                    Ok(Some(
-                        "finished or taken back, whichever loses nothing".into(),
-                    ))
+                    Ok(Some("finished or undone, whichever loses nothing".into()))
                 })?;
             }
             return Ok(());
@@ -187,7 +186,7 @@ impl Trees {
         Ok(())
     }
 
-    /// Check trees whose check was cut short.
+    /// Check worktrees whose check was cut short.
     fn check_check_trees(&self, findings: &mut Findings) -> Result<(), TreeError> {
         for name in self.check_trees() {
             let slug = Slug::new(&name)?;
@@ -198,13 +197,13 @@ impl Trees {
             let message = "a check in it was interrupted; the next check deletes it";
             findings.repair("check_tree_left", &name, message.into(), || {
                 self.drop_check_trees(false)?;
-                Ok(Some("deleted; it held nobody's work".into()))
+                Ok(Some("deleted; it held no work".into()))
             })?;
         }
         Ok(())
     }
 
-    /// Registers a tree that git knows and we do not.
+    /// Registers a worktree that git knows and the registry does not.
     fn adopt(&self, flat: &str, dir: &Path, admin: &Path) -> Result<(), TreeError> {
         let slug = Slug::new(&flat.replace('+', "/"))?;
         let branch = match files::head(&self.layout, admin) {
@@ -213,7 +212,7 @@ impl Trees {
         };
         let mut section = self.section()?;
         let mut entry = Entry::new(&slug, dir, self.now());
-        // Only a branch of our making is ours to delete.
+        // Only a branch that ccb made may be deleted.
         entry.branch = branch.filter(|branch| *branch == slug.branch());
         section.registry.worktrees.push(entry);
         section.save()

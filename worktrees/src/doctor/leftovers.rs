@@ -1,5 +1,5 @@
-//! Leftovers of killed processes in git's own files: locks nobody has, records and branches of
-//! worktrees that are gone, empty directories. They hold nobody's work, so they are removed.
+//! Leftovers of killed processes in git's own files: abandoned locks, records and branches of
+//! worktrees that are gone, empty directories. They hold no work, so they are removed.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,13 +11,13 @@ use crate::layout::name_of;
 use crate::registry::Registry;
 use crate::trees::Trees;
 
-/// Branches of agents' trees begin like this; others may be a person's.
+/// The prefix of the branches of agents' worktrees; others may be a person's.
 const AGENT_BRANCH_PREFIX: &str = "refs/heads/worktree/agent-a";
-/// How long the rest of an agent's id is.
+/// Length of the rest of an agent's id.
 const AGENT_ID_LENGTH: usize = 16;
 
 impl Trees {
-    /// Looks for what killed processes left; with `fix`, removes it.
+    /// Finds leftovers of killed processes; with `fix`, removes them.
     pub(crate) fn check_leftovers(
         &self,
         registry: &Registry,
@@ -46,7 +46,7 @@ impl Trees {
         Ok(())
     }
 
-    /// git's records of trees of ours whose directory is gone, and which we know nothing of.
+    /// git's records of ccb's worktrees whose directory is gone and that are not in the registry.
     fn check_records(&self, registry: &Registry, findings: &mut Findings) -> Result<(), TreeError> {
         let known = registry.paths();
         for record in admin::all(&self.layout) {
@@ -102,7 +102,7 @@ impl Trees {
             .lines()
     }
 
-    /// Branches of agents' trees that are gone, where everything on them is on others.
+    /// Branches of agents' worktrees that are gone, if all their commits are on others.
     fn check_branches(
         &self,
         registry: &Registry,
@@ -135,16 +135,17 @@ impl Trees {
             if only_here || admin::is_checked_out(&self.layout, branch)? {
                 continue;
             }
-            let message = format!("{branch} has no worktree, and nothing that is not elsewhere");
+            let message =
+                format!("{branch} has no worktree, and all its commits are on other branches");
             findings.repair("branch_left", branch, message, || {
                 admin::delete_ref(&self.layout, reference, &tip)?;
-                Ok(Some(format!("deleted; it stood at {tip}")))
+                Ok(Some(format!("deleted; it was at {tip}")))
             })?;
         }
         Ok(())
     }
 
-    /// A directory among the trees that nothing is in.
+    /// An empty directory among the worktrees.
     pub(crate) fn check_stray_directory(
         &self,
         dir: &Path,
@@ -154,7 +155,7 @@ impl Trees {
         let empty = dir.is_dir() && files::is_bare(dir);
         let what = match empty {
             true => "it is empty".to_owned(),
-            false => format!("{why}; move it away if nobody needs it"),
+            false => format!("{why}; move it away if it is not needed"),
         };
         let message = format!(
             "{} is no worktree of this repository: {what}",

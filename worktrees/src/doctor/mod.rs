@@ -1,6 +1,6 @@
-//! Repair: where registry, git and disk disagree (`findings`), what killed processes leave in
-//! git's files (`leftovers`), what a power cut leaves of them (`power_cut`), and finishing or
-//! undoing what a crash interrupted (`recover`).
+//! Repair: differences between registry, git and disk (`findings`), leftovers of killed processes
+//! in git's files (`leftovers`), damage by a power cut (`power_cut`), and finishing or undoing what
+//! a crash interrupted (`recover`).
 
 mod findings;
 mod leftovers;

@@ -1,9 +1,9 @@
-//! Damage to git's own files by a power cut: objects without content, and worktrees git cannot
-//! open because a record, an index or a ref has none.
+//! Damage to git's own files by a power cut: objects without content, and worktrees git cannot open
+//! because a record, an index or a ref has none.
 //!
-//! What we promised is synced before it is said, so this is what nobody was told of: work of
-//! agents that ended with the power. Nothing is deleted but empty objects, which would otherwise
-//! be taken for whole ones by the next commit with the same content.
+//! ccb syncs work before it reports it, so the damaged work was never reported: it belongs to
+//! agents that ended with the power. Nothing is deleted but empty objects, which the next commit
+//! with the same content would otherwise take for whole ones.
 
 use std::path::{Path, PathBuf};
 
@@ -20,17 +20,17 @@ use crate::remove::next_id;
 use crate::slug::Slug;
 use crate::trees::Trees;
 
-/// Whose worktrees are looked at.
+/// The worktrees to look at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HealScope {
-    /// Those made for agents: nobody comes back to them.
+    /// Those made for agents: no person returns to them.
     Agents,
     /// All.
     All,
 }
 
 impl Trees {
-    /// Looks for what a power cut tore; with `fix`, moves it out of the way.
+    /// Finds damage by a power cut; with `fix`, moves it out of the way.
     pub fn heal(&self, fix: bool, whose: HealScope) -> Result<Vec<TreeFinding>, TreeError> {
         let mut findings = Findings::new(fix);
         self.check_power_cut(whose, &mut findings)?;
@@ -49,7 +49,7 @@ impl Trees {
                 for path in &empty {
                     atomic::remove(path)?;
                 }
-                Ok(Some("removed: whoever needs them writes them again".into()))
+                Ok(Some("removed; git writes them again when needed".into()))
             })?;
         }
         for entry in Registry::load(&self.layout)?.worktrees {
@@ -62,7 +62,7 @@ impl Trees {
         Ok(())
     }
 
-    /// Nothing is found if somebody is at work in it, or it is whole by now.
+    /// Finds nothing if the worktree is in use, or whole by now.
     fn check_torn(&self, entry: &Entry, findings: &mut Findings) -> Result<(), TreeError> {
         let slug = entry.slug()?;
         let Some(_lock) = FileLock::try_exclusive(&self.layout.tree_lock(&slug))? else {
@@ -81,7 +81,7 @@ impl Trees {
         })
     }
 
-    /// True if git's files about the tree have lost their content.
+    /// True if git's files about the worktree have lost their content.
     pub(crate) fn is_torn(&self, entry: &Entry) -> bool {
         let tree = entry.path();
         if !tree.is_dir() {
@@ -89,7 +89,7 @@ impl Trees {
         }
         let dot_git = tree.join(".git");
         let records = self.records_of(entry);
-        // Where a person works, something that is gone may have been taken away.
+        // Where a person works, missing files may have been deleted on purpose.
         let gone = !dot_git.exists() || records.is_empty();
         if files::has_no_text(&dot_git) || (gone && entry.agent.is_some()) {
             return true;
@@ -108,7 +108,7 @@ impl Trees {
             .is_some_and(|file| self.leads_nowhere(&file))
     }
 
-    /// git's directories for the tree, by what they or their names say.
+    /// git's directories for the worktree, by their content or their names.
     fn records_of(&self, entry: &Entry) -> Vec<PathBuf> {
         let mut found: Vec<PathBuf> = files::admin_of(&self.layout, entry.path())
             .into_iter()
@@ -131,14 +131,14 @@ impl Trees {
         file.is_file().then_some(file)
     }
 
-    /// True if a ref has no content, or names a commit that is not there.
+    /// True if a ref is empty, or names a missing commit.
     fn leads_nowhere(&self, reference: &Path) -> bool {
         let text = atomic::read(reference).ok().flatten().unwrap_or_default();
         let text = String::from_utf8_lossy(&text).trim().to_owned();
         !files::is_oid(&text) || !self.has_commit(&text)
     }
 
-    /// Moves what is left of a tree to the trash. Its lock is held, and nobody is inside.
+    /// Moves the remains of a worktree to the trash. Its lock is held, and no process is inside.
     pub(crate) fn set_torn_aside(&self, slug: &Slug) -> Result<PathBuf, TreeError> {
         let mut section = self.section()?;
         let entry = section.entry(slug)?.clone();
@@ -184,8 +184,7 @@ fn is_no_index(path: &Path) -> bool {
     }
 }
 
-/// Loose objects without content. git puts an object in place whole, so that no other reason
-/// than a power cut is known.
+/// Loose objects without content. git publishes an object whole, so only a power cut explains one.
 fn empty_objects(common: &Path) -> Vec<PathBuf> {
     let hex = |name: &str, len: &[usize]| {
         len.contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_hexdigit())

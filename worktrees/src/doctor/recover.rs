@@ -1,6 +1,6 @@
 //! The next command finishes or undoes what a crash interrupted.
 //!
-//! An entry with an `op` whose tree lock is free has lost its maker.
+//! If the lock of a worktree with an `op` is free, the process that made it is dead.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,11 @@ use crate::slug::Slug;
 use crate::trees::Trees;
 
 impl Trees {
-    /// Looks after every tree but `except`; what fails is left to whoever needs that tree.
+    /// Recovers every worktree but `except`; failures are left to the next user of that worktree.
     pub(crate) fn recover_others(&self, except: &Slug) {
         self.clear_own_locks_once();
         if let Err(error) = self.drop_check_trees(false) {
-            tracing::warn!(%error, "a check tree is left to the next check");
+            tracing::warn!(%error, "a check worktree is left to the next check");
         }
         let Ok(registry) = Registry::load(&self.layout) else {
             return;
@@ -59,17 +59,17 @@ impl Trees {
         }
     }
 
-    /// Finishes, or takes back, what somebody who died had begun with the tree.
+    /// Finishes or undoes an operation on the worktree whose process died.
     pub fn settle(&self, slug: &Slug) -> Result<(), TreeError> {
         if !self.layout.locks().is_dir() {
-            // Nobody has ever made one here.
+            // No worktree was ever made here.
             return Ok(());
         }
         let _lock = self.tree_lock(slug)?;
         self.recover(slug)
     }
 
-    /// Brings the tree into a state where nothing is half done. Its lock is held.
+    /// Finishes or undoes a half-done operation on the worktree. Its lock is held.
     pub(crate) fn recover(&self, slug: &Slug) -> Result<(), TreeError> {
         let registry = Registry::load(&self.layout)?;
         let half_done = |entry: &&Entry| entry.name == slug.as_str() && entry.op.is_some();
@@ -108,7 +108,8 @@ impl Trees {
         }
     }
 
-    /// A tree whose making was interrupted goes, but not what somebody may have put into it.
+    /// Removes a worktree whose creation was interrupted, but not files that a user may have put
+    /// into it.
     pub(crate) fn abandon(&self, slug: &Slug, entry: &Entry) -> Result<(), TreeError> {
         self.emit(&Event::of("worktree.create.failed", entry).interrupted());
         if files::is_bare(entry.path()) {
@@ -126,7 +127,7 @@ impl Trees {
                 self.set_torn_aside(slug)?;
             }
             Err(why) => {
-                // Not what we made: leave it where it is and forget about it.
+                // ccb did not make it: leave it in place and forget its entry.
                 tracing::warn!(worktree = %slug, why, "left alone");
                 let mut section = self.section()?;
                 self.erase(&mut section, slug)?;
@@ -156,7 +157,7 @@ impl Trees {
         Ok(())
     }
 
-    /// Takes back what this process began to make and could not finish.
+    /// Undoes what this process began to make and could not finish.
     pub(crate) fn undo_creation(&self, slug: &Slug) {
         let erased = Registry::load(&self.layout).and_then(|registry| {
             let entry = registry.find(slug).cloned();
@@ -176,12 +177,12 @@ impl Trees {
         }
     }
 
-    /// Removes all traces of a tree that was never handed out.
+    /// Removes all traces of a worktree that was never returned to a caller.
     pub(crate) fn erase(&self, section: &mut Section<'_>, slug: &Slug) -> Result<(), TreeError> {
         let entry = section.entry(slug)?.clone();
         let path = entry.path();
         let ours = files::admin_of(&self.layout, path).is_ok() || files::is_bare(path);
-        // Out of the way in one step: nobody could tell what half of a tree is.
+        // Out of the way in one step: half a worktree could not be told from other files.
         let doomed = self.layout.tmp().join(format!("erased-{}", slug.flat()));
         store::tree::delete(&doomed)?;
         let there = std::fs::symlink_metadata(path).is_ok();
@@ -202,7 +203,7 @@ impl Trees {
         if let (Some(branch), Some(base)) = (&entry.branch, &entry.base) {
             let reference = format!("refs/heads/{branch}");
             let tip = self.layout.history().tip(&reference)?;
-            // There was no such branch before us; one that has moved is somebody's work.
+            // There was no such branch before; one that has moved has work on it.
             if tip.as_ref() == Some(base) && !admin::is_checked_out(&self.layout, branch)? {
                 admin::delete_ref(&self.layout, &reference, base)?;
             }

@@ -1,4 +1,4 @@
-//! git's own record of linked trees, and refs: finding and changing them by exact value.
+//! git's own record of linked worktrees, and refs: finding and changing them by exact value.
 
 use std::path::{Path, PathBuf};
 
@@ -8,13 +8,13 @@ use crate::error::TreeError;
 use crate::git::{Git, Head, files, in_process, line, links};
 use crate::layout::{Layout, entries};
 
-/// git's directory for the tree at `path`, also if that is gone.
+/// git's directory for the worktree at `path`, even if the worktree is gone.
 pub(crate) fn find(layout: &Layout, path: &Path) -> Option<PathBuf> {
     let of_path = |admin: &PathBuf| files::tree_of(admin).as_deref() == Some(path);
     all(layout).into_iter().find(of_path)
 }
 
-/// git's directories of all linked trees.
+/// git's directories of all linked worktrees.
 pub(crate) fn all(layout: &Layout) -> Vec<PathBuf> {
     entries(&layout.admin_dirs())
 }
@@ -35,7 +35,7 @@ pub(crate) fn unfinished(layout: &Layout, flat: &str) -> Vec<PathBuf> {
     all(layout).into_iter().filter(ours).filter(half).collect()
 }
 
-/// True if a working tree has this branch checked out.
+/// True if a worktree has this branch checked out.
 pub(crate) fn is_checked_out(layout: &Layout, branch: &str) -> Result<bool, TreeError> {
     let reference = format!("refs/heads/{branch}");
     if layout.common.join("reftable").exists() {
@@ -52,7 +52,7 @@ pub(crate) fn is_checked_out(layout: &Layout, branch: &str) -> Result<bool, Tree
         .any(|dir| matches!(files::head(layout, dir), Head::Branch(name, _) if name == reference)))
 }
 
-/// Makes new refs, all or none; one that stands elsewhere is an error.
+/// Makes new refs, all or none; one that exists with another value is an error.
 pub(crate) fn create_refs(layout: &Layout, refs: &[(String, String)]) -> Result<(), TreeError> {
     for (name, _) in refs {
         links::refuse(layout, None, name)?;
@@ -67,8 +67,8 @@ pub(crate) fn create_refs(layout: &Layout, refs: &[(String, String)]) -> Result<
         return Ok(());
     }
     made(&refs.iter().collect::<Vec<_>>()).or_else(|error| {
-        // A process that was killed may have left a git that was just about to do the same; and
-        // a git that was killed itself has made some of them.
+        // A killed process may have left a git that was just about to do the same; and a killed git
+        // has made some of them.
         let history = layout.history();
         let missing = |(name, oid): &&(String, String)| {
             !matches!(history.tip(name), Ok(Some(tip)) if tip == *oid)
@@ -81,7 +81,7 @@ pub(crate) fn create_refs(layout: &Layout, refs: &[(String, String)]) -> Result<
     })
 }
 
-/// Deletes a ref if it still stands where `expected` says; one that is gone is fine.
+/// Deletes a ref if it is at `expected`; a missing one is fine.
 pub(crate) fn delete_ref(layout: &Layout, name: &str, expected: &str) -> Result<(), TreeError> {
     links::refuse(layout, None, name)?;
     if in_process::delete_ref(layout, name, expected).is_some() {
@@ -95,7 +95,7 @@ pub(crate) fn delete_ref(layout: &Layout, name: &str, expected: &str) -> Result<
     })
 }
 
-/// Writes a commit object as given; its name.
+/// Writes a commit object as given; returns its name.
 pub(crate) fn write_commit(layout: &Layout, bytes: Vec<u8>) -> Result<String, TreeError> {
     if let Some(written) = in_process::write_commit(layout, &bytes) {
         return Ok(written);
@@ -118,8 +118,7 @@ fn update_refs(layout: &Layout, lines: String) -> Result<(), TreeError> {
     Ok(())
 }
 
-/// Takes off the lock on git's directory for a tree if it is the one we, or git on our behalf,
-/// put there.
+/// Removes the lock on git's directory for a worktree if ccb, or git for ccb, put it there.
 pub(crate) fn unlock(admin: &Path, ours: &str) -> Result<(), TreeError> {
     if files::locked(admin).as_deref() == Some(ours) {
         atomic::remove(&admin.join("locked"))?;

@@ -1,10 +1,10 @@
 //! The one place that starts git.
 //!
-//! Every call is hermetic: nothing in the caller's environment steers it, no hook, editor,
-//! prompt, file-system monitor or background maintenance runs on our behalf, it cannot wait
-//! for input, and its time is limited. In a worktree of ours it works on our repository, wherever
-//! the worktree's own files would lead it. What a user gave stands behind `--end-of-options` or
-//! `--`, or comes in on standard input.
+//! Every call is hermetic: the caller's environment does not affect it, no hook, editor, prompt,
+//! file-system monitor or background maintenance runs for ccb, it cannot wait for input, and its
+//! time is limited. In one of ccb's worktrees it works on ccb's repository, even if the worktree's
+//! own files lead elsewhere. Arguments of a user stand behind `--end-of-options` or `--`, or come
+//! in on standard input.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -20,36 +20,36 @@ use crate::git::locks;
 use crate::git::pin::{self, Pin};
 use crate::process::{self, Captured, Finished, Input};
 
-/// How long git may take for anything but checking files out.
+/// Time limit of git for everything but checking files out.
 pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How often a git that was killed, or met the lock of one that was, is started.
+/// Maximum of attempts if git was killed, or met the lock of a killed one.
 const MAX_TRIES: usize = 5;
 
 const CONFIG: &[&str] = &[
-    // Code of the repository that would run on our behalf.
+    // Code of the repository that would run for ccb.
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
     // Background work that would outlive the call and its locks.
     "gc.auto=0",
     "maintenance.auto=false",
-    // Questions nobody is there to answer.
+    // Questions that no person is there to answer.
     "commit.gpgSign=false",
     "core.editor=true",
     "core.askPass=true",
-    // After a power cut a ref is what it was or what it was to be: git itself can do nothing
-    // with one that is empty, not even delete it.
+    // After a power cut a ref has its old value or its new one: git itself can do nothing with an
+    // empty ref, not even delete it.
     "core.fsync=reference",
     // Warnings and colours are for people.
     "color.ui=false",
     "advice.detachedHead=false",
 ];
 
-/// For `status` and `diff-index`: git starts nothing in repositories inside the working tree.
-/// Neither configuration nor `.gitmodules` can override the flag.
+/// For `status` and `diff-index`: git starts nothing in repositories inside the worktree. Neither
+/// configuration nor `.gitmodules` can override the flag.
 pub(crate) const SKIP_NESTED: &str = "--ignore-submodules=dirty";
 
-/// A git command that is being put together.
+/// A git command under construction.
 #[derive(Debug)]
 pub(crate) struct Git {
     command: Command,
@@ -57,13 +57,13 @@ pub(crate) struct Git {
     verb: String,
     input: Input,
     timeout: Duration,
-    /// How much it may print.
+    /// Maximum of its output, in bytes.
     most: usize,
-    /// It is not simply started again if it was killed: half of what it does would be in its way.
+    /// True if it is not restarted after it was killed: its half-done work would be in the way.
     once: bool,
-    /// A git of ours was killed just before, where this one is to work.
+    /// True if a git of ccb was killed just before, where this one is to work.
     after_kill: bool,
-    /// Why it must not be started where it is to work.
+    /// The reason why it must not be started there.
     refused: Option<(PathBuf, String)>,
 }
 
@@ -73,9 +73,9 @@ impl Git {
         Self::with_config(dir, verb, &[])
     }
 
-    /// `git status`, which is started by this function alone. Of a repository inside, only its HEAD
-    /// is compared: git would look at its files by a `git status` there, under a configuration that
-    /// an agent may have written.
+    /// `git status`, which only this function starts. Of a repository inside, only its HEAD is
+    /// compared: git would look at its files by a `git status` there, under a configuration that an
+    /// agent may have written.
     pub(crate) fn status(dir: &Path) -> Self {
         Self::at(dir, "status").arg(SKIP_NESTED)
     }
@@ -156,19 +156,19 @@ impl Git {
         self
     }
 
-    /// The lock stays taken until git has ended, even if this process is killed.
+    /// Keeps the lock taken until git has ended, even if this process is killed.
     pub(crate) fn holding(mut self, lock: &FileLock) -> Result<Self, TreeError> {
         self.input = Input::Lock(lock.handle()?);
         Ok(self)
     }
 
-    /// It is not started again if it is killed; the caller has to handle that.
+    /// Does not restart it if it is killed; the caller must handle that.
     pub(crate) fn once(mut self) -> Self {
         self.once = true;
         self
     }
 
-    /// If `killed`, a git of ours was killed here, and locks in the way are its locks.
+    /// If `killed`, a git of ccb was killed here, and locks in the way are its locks.
     pub(crate) fn after_kill(mut self, killed: bool) -> Self {
         self.after_kill = killed;
         self
@@ -179,13 +179,13 @@ impl Git {
         self
     }
 
-    /// It is ended when it has printed more than this.
+    /// Ends it when it has printed more than this.
     pub(crate) fn most_output(mut self, most: usize) -> Self {
         self.most = most;
         self
     }
 
-    /// Runs it and returns what it printed; anything but success is an error.
+    /// Runs it and returns its output; anything but success is an error.
     pub(crate) fn run(self) -> Result<Vec<u8>, TreeError> {
         let verb = self.verb.clone();
         let finished = self.finish()?;
@@ -196,19 +196,19 @@ impl Git {
         }
     }
 
-    /// Runs it and returns what it printed as text, without white space around it.
+    /// Runs it and returns its output as text, without white space around it.
     pub(crate) fn line(self) -> Result<String, TreeError> {
         Ok(line(&self.run()?))
     }
 
-    /// Runs it and returns the lines it printed.
+    /// Runs it and returns the lines of its output.
     pub(crate) fn lines(self) -> Result<Vec<String>, TreeError> {
         let bytes = self.run()?;
         let text = String::from_utf8_lossy(&bytes);
         Ok(text.lines().map(str::to_owned).collect())
     }
 
-    /// Runs it where exit code 1 is an answer ("no"), and others are errors.
+    /// Runs it with exit code 1 as an answer ("no") and others as errors.
     pub(crate) fn ask(self) -> Result<(bool, Vec<u8>), TreeError> {
         let verb = self.verb.clone();
         let finished = self.finish()?;
@@ -219,8 +219,8 @@ impl Git {
         }
     }
 
-    /// Runs it to its end; again if somebody killed it, which says nothing about what it was
-    /// asked, or if the lock of one that was killed is in its way.
+    /// Runs it to its end; again if it was killed, which says nothing about the request, or if the
+    /// lock of a killed git is in its way.
     fn finish(self) -> Result<Finished, TreeError> {
         if let Some((path, why)) = self.refused {
             return Err(TreeError::NotOurs { path, why });
@@ -273,8 +273,8 @@ impl Git {
     }
 }
 
-/// True if somebody ended it, or a git it had started, before it was done. One that crashed is
-/// another matter: it would crash again.
+/// True if a signal ended it, or a git it had started, before it was done. A crash is another
+/// matter: it would crash again.
 fn was_killed(finished: &Finished) -> bool {
     use rustix::process::Signal;
     let by = |signal: i32| {
@@ -305,7 +305,7 @@ pub(crate) fn line(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).trim().to_owned()
 }
 
-/// The pieces of output that ends each with a zero byte.
+/// The pieces of output that each end with a zero byte.
 pub(crate) fn zero_split(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes
         .split(|byte| *byte == 0)

@@ -1,8 +1,8 @@
 //! The entries of a repository's own git configuration that make git run programs, and its hooks.
 //!
-//! `.git/config` is no file of the repository, so nobody reviews it, and whoever worked in the
-//! repository may have changed it. Git runs what it names whenever it does the thing the entry is
-//! about, for ccb as for anybody else; only some of it is switched off in our own calls.
+//! `.git/config` is no file of the repository, so it is in no review, and any program that worked
+//! in the repository may have changed it. Git runs the programs that it names for ccb as for any
+//! other caller; ccb's own calls switch off only some of them.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -20,11 +20,12 @@ pub struct ConfigCode {
     pub value: String,
     /// The file that has it.
     pub file: PathBuf,
-    /// It also runs when ccb calls git; if not, ccb switches it off or never does what needs it.
+    /// True if it also runs when ccb calls git; if not, ccb switches it off or never does what
+    /// needs it.
     pub by_ccb: bool,
 }
 
-/// Whether git runs an entry for ccb, too.
+/// The calls of git that run an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Runs {
     Always,
@@ -68,8 +69,8 @@ const KEYS_WITH_NAME: &[(&str, &str, Runs)] = &[
     ("trailer.", ".command", Runs::NotForUs),
 ];
 
-/// The entries of the configuration of the repository around `dir`, and of its working tree's
-/// own, that make git run programs, and the repository's hooks. The user's and the system's are not looked at.
+/// The entries that make git run programs, in the configuration of the repository around `dir` and
+/// of its worktree, and the repository's hooks. Leaves out the user's and the system's.
 pub fn config_code(dir: &Path) -> Result<Vec<ConfigCode>, TreeError> {
     let listed = Git::at(dir, "config")
         .args([
@@ -111,8 +112,7 @@ pub fn config_code(dir: &Path) -> Result<Vec<ConfigCode>, TreeError> {
     Ok(found)
 }
 
-/// The hooks in a directory that git runs: files that can be executed. None run when ccb calls
-/// git.
+/// The hooks that git would run in a directory: executable files. None run when ccb calls git.
 fn hooks(dir: &Path) -> Vec<ConfigCode> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
@@ -133,13 +133,13 @@ fn hooks(dir: &Path) -> Vec<ConfigCode> {
 }
 
 /// The first entry of a worktree's own configuration, in git's directory for it, that makes git run
-/// something or read other files. Agents can write there.
+/// a program or read other files. Agents can write there.
 pub(super) fn of_tree(admin: &Path) -> Option<String> {
     let file = admin.join("config.worktree");
     if std::fs::symlink_metadata(&file).is_err() {
         return None;
     }
-    let unreadable = || Some("what cannot be read".to_owned());
+    let unreadable = || Some("an unreadable entry".to_owned());
     let Ok(config) = git2::Config::open(&file) else {
         return unreadable();
     };
@@ -226,7 +226,7 @@ mod tests {
             ("alias.st", "status", None),
             ("alias.x", "!rm -rf /", Some(false)),
             ("submodule.a.update", "!sh x", Some(true)),
-            ("user.name", "somebody", None),
+            ("user.name", "person", None),
         ] {
             let found = runs(key, value).map(|runs| runs == Runs::Always);
             assert_eq!(found, expected, "{key}={value}");

@@ -8,14 +8,14 @@ use store::atomic;
 use crate::git::stay;
 use crate::layout::Layout;
 
-/// Where a working tree's HEAD is.
+/// The HEAD of a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Head {
     /// On a branch (`refs/heads/…`) that stands at this commit, or at none yet.
     Branch(String, Option<String>),
     /// At a commit, on no branch.
     Detached(String),
-    /// These files do not say; git has to be asked.
+    /// These files do not say; git must be asked.
     Elsewhere,
 }
 
@@ -30,10 +30,10 @@ impl Head {
     }
 }
 
-/// The directory among git's that belongs to the tree at `tree`, if each points to the other
-/// and both to this repository; else what is wrong.
+/// git's directory for the worktree at `tree`, if each points to the other and both to this
+/// repository; else the reason why not.
 pub(crate) fn admin_of(layout: &Layout, tree: &Path) -> Result<PathBuf, String> {
-    // While an agent has a `.git` of its own there, that is not asked.
+    // While an agent has a `.git` of its own there, it is not read.
     linked(layout, tree).or_else(|why| {
         let there = std::fs::symlink_metadata(tree).is_ok_and(|meta| meta.is_dir());
         let private = there.then(|| stay::admin_of(layout, tree)).flatten();
@@ -41,7 +41,7 @@ pub(crate) fn admin_of(layout: &Layout, tree: &Path) -> Result<PathBuf, String> 
     })
 }
 
-/// The same by what the tree's ordinary `.git` says.
+/// The same by the worktree's ordinary `.git`.
 pub(crate) fn linked(layout: &Layout, tree: &Path) -> Result<PathBuf, String> {
     let meta = std::fs::symlink_metadata(tree).map_err(|error| format!("{error}"))?;
     if !meta.is_dir() {
@@ -61,7 +61,7 @@ pub(crate) fn linked(layout: &Layout, tree: &Path) -> Result<PathBuf, String> {
         ));
     }
     let common = text_file(&admin.join("commondir")).ok_or("git's commondir cannot be read")?;
-    // What git itself writes leads there, because the directory is where it says it is.
+    // git's own entries lead there, because the directory is where it says it is.
     let is_common = |named: &str| {
         named == "../.." || admin.join(named).canonicalize().ok().as_ref() == Some(&layout.common)
     };
@@ -71,7 +71,7 @@ pub(crate) fn linked(layout: &Layout, tree: &Path) -> Result<PathBuf, String> {
     let back = text_file(&admin.join("gitdir")).ok_or("git's gitdir cannot be read")?;
     let back = admin.join(back.trim());
     if back != dot_git && back.canonicalize().ok() != dot_git.canonicalize().ok() {
-        return Err(format!("git has this tree at {}", back.display()));
+        return Err(format!("git has this worktree at {}", back.display()));
     }
     Ok(admin)
 }
@@ -88,14 +88,14 @@ fn real(path: PathBuf, parent: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Where the tree is, or was, that this directory among git's belongs to.
+/// The present or former path of the worktree that this directory of git's belongs to.
 pub(crate) fn tree_of(admin: &Path) -> Option<PathBuf> {
     let text = text_file(&admin.join("gitdir"))?;
     let dot_git = admin.join(text.trim());
     dot_git.parent().map(Path::to_owned)
 }
 
-/// Where the HEAD of the tree with this directory among git's is.
+/// The HEAD of the worktree with this directory of git's.
 pub(crate) fn head(layout: &Layout, admin: &Path) -> Head {
     let Some(text) = text_file(&admin.join("HEAD")) else {
         return Head::Elsewhere;
@@ -113,7 +113,7 @@ pub(crate) fn head(layout: &Layout, admin: &Path) -> Head {
     }
 }
 
-/// Where a HEAD file with this text points; a branch's commit is in another file.
+/// The HEAD in a HEAD file with this text; a branch's commit is in another file.
 pub(crate) fn parse_head(text: &str) -> Head {
     let text = text.trim();
     match text.strip_prefix("ref: ") {
@@ -130,7 +130,7 @@ fn is_branch(name: &str) -> bool {
     name.starts_with("refs/heads/") && git2::Reference::is_valid_name(name)
 }
 
-/// The commit a ref of the shared directory stands at, as the plain and packed refs say.
+/// The commit of a ref in the shared directory, by the plain and packed refs.
 fn loose_ref(common: &Path, name: &str) -> Option<String> {
     if let Some(text) = text_file(&common.join(name)) {
         let text = text.trim();
@@ -139,7 +139,7 @@ fn loose_ref(common: &Path, name: &str) -> Option<String> {
     packed_ref(&text_file(&common.join("packed-refs"))?, name)
 }
 
-/// The commit a ref stands at in a file of packed refs.
+/// The commit of a ref in a file of packed refs.
 pub(crate) fn packed_ref(packed: &str, name: &str) -> Option<String> {
     packed.lines().find_map(|line| {
         let (oid, found) = line.split_once(' ')?;
@@ -162,7 +162,7 @@ fn text_file(path: &Path) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The files that git has while an operation is not finished, and what it calls that.
+/// The files of git's unfinished operations, with their names.
 pub(crate) const OPERATIONS: &[(&str, &str)] = &[
     ("rebase-merge", "rebase"),
     ("rebase-apply", "rebase"),
@@ -181,7 +181,7 @@ pub(crate) fn in_progress(admin: &Path) -> Option<&'static str> {
         .map(|(_, what)| *what)
 }
 
-/// Why git must not remove the tree, if somebody said so.
+/// The reason given with `git worktree lock`, if the worktree is locked.
 pub(crate) fn locked(admin: &Path) -> Option<String> {
     let path = admin.join("locked");
     path.exists()
@@ -211,7 +211,7 @@ pub(crate) fn logged_commits(bytes: &[u8]) -> Vec<String> {
     oids
 }
 
-/// How many stashes the shared list has that were made on `branch`.
+/// The number of stashes in the shared list that were made on `branch`.
 pub(crate) fn stashes_on(common: &Path, branch: &str) -> usize {
     let Ok(Some(bytes)) = atomic::read(&common.join("logs/refs/stash")) else {
         return 0;
@@ -231,7 +231,7 @@ pub(crate) fn stashes_in(bytes: &[u8], branch: &str) -> usize {
         .count()
 }
 
-/// True if nothing is there but what git puts into an empty tree.
+/// True if nothing is there but what git puts into an empty worktree.
 pub(crate) fn is_bare(path: &Path) -> bool {
     match std::fs::symlink_metadata(path) {
         Err(_) => true,

@@ -1,5 +1,5 @@
-//! Reading commits: with libgit2, which starts no process, and with git itself where libgit2
-//! cannot open a repository (split or sparse index, reftable, sha256).
+//! Reads commits: with libgit2, which starts no process, and with git itself where libgit2 cannot
+//! open a repository (split or sparse index, reftable, sha256).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,11 +14,11 @@ use crate::layout::Layout;
 /// A file that differs between two commits, and by how many lines; binary files have none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileStat {
-    /// From the top of the repository.
+    /// The path from the top of the repository.
     pub path: String,
-    /// Lines that are new.
+    /// Lines added.
     pub added: Option<u64>,
-    /// Lines that are gone.
+    /// Lines deleted.
     pub deleted: Option<u64>,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct History {
 }
 
 impl History {
-    /// `dir` is a working tree or anything inside one.
+    /// Opens the repository around `dir`.
     pub(crate) fn open(dir: &Path) -> Self {
         Self {
             dir: dir.to_owned(),
@@ -45,7 +45,7 @@ impl History {
         }
     }
 
-    /// The full name of the commit `spec` means here.
+    /// The full name of the commit that `spec` means here.
     pub(crate) fn resolve(&self, spec: &str) -> Result<String, TreeError> {
         let wanted = format!("{spec}^{{commit}}");
         if let Some(found) = self.parse(&wanted) {
@@ -67,13 +67,13 @@ impl History {
         }
     }
 
-    /// What `spec` means, if libgit2 can tell.
+    /// The meaning of `spec`, if libgit2 knows it.
     fn parse(&self, spec: &str) -> Option<String> {
         let found = self.opened.as_deref()?.revparse_single(spec).ok()?;
         Some(found.id().to_string())
     }
 
-    /// Where the remote is, as its configuration says.
+    /// The address of the remote, by its configuration.
     pub(crate) fn remote_url(&self, remote: &str) -> Option<String> {
         match self.opened.as_deref() {
             Some(repository) => {
@@ -87,7 +87,7 @@ impl History {
         }
     }
 
-    /// Where the ref stands, `None` if there is no such ref.
+    /// The commit of the ref, `None` if there is no such ref.
     pub(crate) fn tip(&self, reference: &str) -> Result<Option<String>, TreeError> {
         if let Some(repo) = self.opened.as_deref() {
             match repo.refname_to_id(reference) {
@@ -102,12 +102,12 @@ impl History {
         Ok(found.then(|| line(&bytes)))
     }
 
-    /// Every branch, tag and remote branch, and where it stands.
+    /// Every branch, tag and remote branch, with its commit.
     pub(crate) fn branches_and_tags(&self) -> Result<BTreeMap<String, String>, TreeError> {
         const KINDS: [&str; 3] = ["refs/heads/", "refs/tags/", "refs/remotes/"];
         if let Some(repo) = self.opened.as_deref() {
             let mut found = BTreeMap::new();
-            // By kind: our own refs can be thousands, and nobody wants to know of them here.
+            // By kind: ccb's own refs can be thousands, and are not wanted here.
             let listed = KINDS.iter().try_for_each(|kind| {
                 for reference in repo.references_glob(&format!("{kind}*"))? {
                     let reference = reference?;
@@ -134,8 +134,8 @@ impl History {
         Ok(text.lines().filter_map(split).collect())
     }
 
-    /// How many commits can be reached from `tips` and not from `base`. Tips that no longer
-    /// exist count for nothing: there is nothing left to lose.
+    /// The number of commits reachable from `tips` and not from `base`. Tips that no longer exist
+    /// count for nothing: there is nothing left to lose.
     pub(crate) fn count_beyond(&self, base: &str, tips: &[String]) -> Result<usize, TreeError> {
         if tips.iter().all(|tip| tip == base) {
             return Ok(0);
@@ -170,7 +170,7 @@ impl History {
         }
     }
 
-    /// The name of the files of `commit`, all together.
+    /// The tree object of `commit`.
     pub(crate) fn tree_of(&self, commit: &str) -> Result<String, TreeError> {
         let spec = format!("{commit}^{{tree}}");
         if let Some(found) = self.parse(&spec) {
@@ -210,8 +210,8 @@ impl History {
         Some(found)
     }
 
-    /// The first `most` bytes of the diff between two commits or git trees and whether there is
-    /// more, if libgit2 can tell. No program of the user's or the repository's has a part in it.
+    /// The first `most` bytes of the diff between two commits or tree objects, and true if there is
+    /// more; `None` if libgit2 cannot tell. Runs no program of the user's or the repository's.
     pub(crate) fn diff_text(&self, from: &str, to: &str, most: usize) -> Option<(Vec<u8>, bool)> {
         let repo = self.opened.as_deref()?;
         let tree = |id: &str| {
@@ -268,7 +268,8 @@ impl History {
         }
     }
 
-    /// True if `commit` is known to be one step after `base` and no merge. Not knowing is a no.
+    /// True if `commit` is known to be one step after `base` and no merge; false if that is not
+    /// known.
     pub(crate) fn is_next(&self, base: &str, commit: &str) -> bool {
         let found = self.opened.as_deref().and_then(|repo| {
             let commit = repo.find_commit(Oid::from_str(commit).ok()?).ok()?;
@@ -278,7 +279,7 @@ impl History {
         found.unwrap_or(false)
     }
 
-    /// True if everything in `commit` is also in `of`.
+    /// True if all commits of `commit` are also in `of`.
     pub(crate) fn is_ancestor(&self, commit: &str, of: &str) -> Result<bool, TreeError> {
         Ok(self.count_beyond(of, &[commit.to_owned()])? == 0)
     }
@@ -296,8 +297,8 @@ fn walk(repo: &Repository, base: &str, tips: &[String]) -> Result<usize, git2::E
     walk.try_fold(0, |count, oid| oid.map(|_| count + 1))
 }
 
-/// The difference between two trees. libgit2 by itself looks at every file of both; here directories
-/// that are the same are not even read.
+/// The difference between two tree objects. libgit2 by itself looks at every file of both; this
+/// function does not even read directories that are the same.
 fn changed_files<'repo>(
     repo: &'repo Repository,
     from: &Tree<'_>,
@@ -317,7 +318,7 @@ fn changed_files<'repo>(
     diff.ok()
 }
 
-/// Adds the paths of the files in `dir` that are not the same in both trees.
+/// Adds the paths of the files in `dir` that differ between the two.
 fn find_changed(
     repo: &Repository,
     from: Option<&Tree<'_>>,
@@ -364,7 +365,7 @@ mod tests {
 
     use super::*;
 
-    /// What libgit2 says when it looks at everything.
+    /// libgit2's answer when it looks at everything.
     fn all(repo: &Repository, from: &str, to: &str) -> Vec<(String, String)> {
         let tree = |name: &str| repo.revparse_single(name).unwrap().peel_to_tree().unwrap();
         let diff = repo

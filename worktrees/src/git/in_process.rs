@@ -1,8 +1,8 @@
-//! Writing commits and refs with libgit2, which starts no process.
+//! Writes commits and refs with libgit2, which starts no process.
 //!
-//! Everything here says `None` where libgit2 cannot do it, or might do it in another way than git:
-//! then git is asked, and what is wrong comes from git. What a ref says is on the disk before it
-//! has its name, as with git; objects are synced by whoever says that they count.
+//! Every function returns `None` where libgit2 cannot do it, or might do it in another way than
+//! git: then the caller asks git, and errors come from git. The value of a ref is on the disk
+//! before the ref has its name, as with git; the caller that relies on objects syncs them.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use git2::{Config, Index, ObjectType, Oid, Signature, Time};
 use crate::git::opened;
 use crate::layout::Layout;
 
-/// What `ask` finds out in the repository, if libgit2 can open it.
+/// The result of `ask` in the repository, if libgit2 can open it.
 pub(crate) fn with_main<T>(
     layout: &Layout,
     ask: impl FnOnce(&git2::Repository) -> Option<T>,
@@ -19,14 +19,15 @@ pub(crate) fn with_main<T>(
     ask(&*opened::main(layout)?)
 }
 
-/// The files of the index of a tree, whose directory among git's is `admin`, as a tree object.
+/// Writes the files in the index of a worktree, whose directory of git's is `admin`, as a tree
+/// object.
 pub(crate) fn write_tree(layout: &Layout, admin: &Path) -> Option<String> {
     let repo = opened::main(layout)?;
     let mut index = Index::open(&admin.join("index")).ok()?;
     Some(index.write_tree_to(&repo).ok()?.to_string())
 }
 
-/// A commit object by the one who git says commits here. No ref names it.
+/// Makes a commit object by git's configured committer. No ref names it.
 pub(crate) fn commit(layout: &Layout, tree: &str, parent: &str, message: &str) -> Option<String> {
     let repo = opened::main(layout)?;
     let who = identity(&repo.config().ok()?.snapshot().ok()?)?;
@@ -36,7 +37,8 @@ pub(crate) fn commit(layout: &Layout, tree: &str, parent: &str, message: &str) -
     Some(made.ok()?.to_string())
 }
 
-/// Writes a commit object as given; its name. Git looks at what it is given, so it gets what is odd.
+/// Writes a commit object as given; returns its name. git validates objects, so it gets the odd
+/// ones.
 pub(crate) fn write_commit(layout: &Layout, bytes: &[u8]) -> Option<String> {
     if bytes.contains(&0) {
         return None;
@@ -46,7 +48,7 @@ pub(crate) fn write_commit(layout: &Layout, bytes: &[u8]) -> Option<String> {
     Some(written.ok()?.to_string())
 }
 
-/// The words of a commit.
+/// The message of a commit.
 pub(crate) fn message(layout: &Layout, commit: &str) -> Option<String> {
     let repo = opened::main(layout)?;
     let commit = repo.find_commit(Oid::from_str(commit).ok()?).ok()?;
@@ -56,7 +58,7 @@ pub(crate) fn message(layout: &Layout, commit: &str) -> Option<String> {
     }
 }
 
-/// Who commits here and when, as a commit says it.
+/// The committer and the time, in the form of a commit object.
 pub(crate) fn committer(layout: &Layout) -> Option<String> {
     let repo = opened::main(layout)?;
     let who = identity(&repo.config().ok()?.snapshot().ok()?)?;
@@ -71,7 +73,7 @@ pub(crate) fn committer(layout: &Layout) -> Option<String> {
     ))
 }
 
-/// Who commits, if nothing but the plain two settings says so.
+/// The committer, if only the two plain settings name one.
 fn identity(config: &Config) -> Option<Signature<'static>> {
     let others = [
         "author.name",
@@ -85,7 +87,7 @@ fn identity(config: &Config) -> Option<Signature<'static>> {
     if others.iter().any(|key| config.get_entry(key).is_ok()) {
         return None;
     }
-    // It does not know these, so it has not read what they include.
+    // libgit2 does not know these, so it has not read the files they include.
     let mut included = config.entries(Some("^includeif\\.hasconfig")).ok()?;
     if included.next().is_some() {
         return None;
@@ -95,10 +97,10 @@ fn identity(config: &Config) -> Option<Signature<'static>> {
     Signature::now(&name, &email).ok()
 }
 
-/// A commit without files that has all of these among its ancestors. The same ones give the same
+/// A commit without files that has all of these among its ancestors. The same input gives the same
 /// commit.
 pub(crate) fn gather(layout: &Layout, commits: &[String]) -> Option<String> {
-    /// So many parents does a commit have at most: some tools look at all pairs.
+    /// Maximum of parents of a commit: some tools compare all pairs.
     const MOST: usize = 64;
     let repo = opened::main(layout)?;
     let who = Signature::new("ccb", "ccb@localhost", &Time::new(0, 0)).ok()?;
@@ -128,7 +130,8 @@ pub(crate) fn gather(layout: &Layout, commits: &[String]) -> Option<String> {
     }
 }
 
-/// What was done from `base` to `commit`, as one commit on `onto`. The same ones give the same commit.
+/// The changes from `base` to `commit`, as one commit on `onto`. The same input gives the same
+/// commit.
 pub(crate) fn transplant(layout: &Layout, base: &str, commit: &str, onto: &str) -> Option<String> {
     let repo = opened::main(layout)?;
     let find = |oid: &str| repo.find_commit(Oid::from_str(oid).ok()?).ok();
@@ -145,8 +148,8 @@ pub(crate) fn transplant(layout: &Layout, base: &str, commit: &str, onto: &str) 
     Some(made.ok()?.to_string())
 }
 
-/// Where merging `theirs` into `ours` needs somebody to decide: the files, and the lines of `ours`. A
-/// file that one side deleted, or that has no lines, has none.
+/// The conflicts of merging `theirs` into `ours`: the files, and the lines of `ours`. A file that
+/// one side deleted, or that is binary, has no lines.
 pub(crate) fn conflicts(layout: &Layout, ours: &str, theirs: &str) -> Option<Vec<ConflictPlace>> {
     let repo = opened::main(layout)?;
     let find = |oid: &str| repo.find_commit(Oid::from_str(oid).ok()?).ok();
@@ -178,13 +181,14 @@ pub(crate) fn conflicts(layout: &Layout, ours: &str, theirs: &str) -> Option<Vec
 /// A file that two commits change in the same place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConflictPlace {
-    /// From the top of the repository.
+    /// The path from the top of the repository.
     pub path: String,
-    /// The first and the last line of each place in it, counted from 1, in the first of the two commits.
+    /// The first and the last line of each place in it, counted from 1, in the first of the two
+    /// commits.
     pub lines: Vec<(usize, usize)>,
 }
 
-/// The lines of our side that stand between the marks of conflicts.
+/// The lines of our side between the marks of conflicts.
 pub(crate) fn marked_lines(merged: &[u8]) -> Vec<(usize, usize)> {
     let (mut found, mut line, mut start) = (Vec::new(), 0, 0);
     let mut theirs = false;
@@ -192,7 +196,7 @@ pub(crate) fn marked_lines(merged: &[u8]) -> Vec<(usize, usize)> {
         if text.starts_with(b"<<<<<<< ") {
             start = line + 1;
         } else if start > 0 && text.starts_with(b"=======") {
-            // Where our side has nothing, it is the line before that counts.
+            // If our side has no lines, the line before counts.
             found.push((start.min(line.max(1)), line.max(1)));
             (theirs, start) = (true, 0);
         } else if theirs {
@@ -204,7 +208,7 @@ pub(crate) fn marked_lines(merged: &[u8]) -> Vec<(usize, usize)> {
     found
 }
 
-/// Moves the ref from `old` to `new`, with a line in its log and in that of HEAD if that is on it.
+/// Moves the ref from `old` to `new`, with a line in its log and in that of HEAD if HEAD is on it.
 pub(crate) fn move_ref(
     layout: &Layout,
     dir: &Path,
@@ -219,17 +223,17 @@ pub(crate) fn move_ref(
     Some(())
 }
 
-/// Makes the ref stand there, wherever it stood.
+/// Sets the ref to this commit, whatever it was.
 pub(crate) fn set_ref(layout: &Layout, name: &str, new: &str) -> Option<()> {
     let repo = opened::synced_main(layout)?;
     let new = Oid::from_str(new).ok()?;
-    // git refuses to name what is not there.
+    // git refuses to make a ref to a missing commit.
     repo.find_commit(new).ok()?;
     repo.reference(name, new, true, "ccb").ok()?;
     Some(())
 }
 
-/// Makes a ref that is not there, with a log.
+/// Makes a new ref, with a log.
 pub(crate) fn create_ref(layout: &Layout, name: &str, new: &str) -> Option<()> {
     let repo = opened::synced_main(layout)?;
     let new = Oid::from_str(new).ok()?;
@@ -239,14 +243,14 @@ pub(crate) fn create_ref(layout: &Layout, name: &str, new: &str) -> Option<()> {
     Some(())
 }
 
-/// Deletes the ref if it stands at `expected`.
+/// Deletes the ref if it is at `expected`.
 pub(crate) fn delete_ref(layout: &Layout, name: &str, expected: &str) -> Option<()> {
     let repo = opened::synced_main(layout)?;
     let mut found = repo.find_reference(name).ok()?;
     if found.target()? != Oid::from_str(expected).ok()? {
         return None;
     }
-    // Refused if it has moved since it was looked at.
+    // Refused if it has moved since it was read.
     found.delete().ok()
 }
 

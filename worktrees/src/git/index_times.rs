@@ -1,14 +1,13 @@
-//! Making a new tree's files look a little older than its index.
+//! Makes a new worktree's files look a little older than its index.
 //!
-//! git trusts the times in its index only for files that are older than the index itself, in
-//! whole seconds; it reads all others again at every `status` and whenever it writes the index.
-//! In a tree that was checked out within a second, that is every file, every time, until
-//! somebody refreshes the index later. So the files of a tree nobody has been in yet are dated
-//! back by a second, and the index is told. Whoever writes to one of them afterwards gives
-//! it a time that differs.
+//! git trusts the times in its index only for files that are older than the index itself, in whole
+//! seconds; it reads all others again at every `status` and whenever it writes the index. In a
+//! worktree that was checked out within a second, that is every file, every time, until the index
+//! is refreshed later. So ccb dates the files of a new worktree back by a second, and writes the
+//! new times into the index. A later write to one of them gives it a time that differs.
 //!
-//! Only an index of the plain form is touched, and only the times in it: if anything about it
-//! or about a file is unexpected, it is left as git wrote it, which is slower and as right.
+//! Only an index of the plain form is changed, and only the times in it: if anything about it or
+//! about a file is unexpected, it is left as git wrote it, which is slower and as right.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -22,9 +21,9 @@ use sha1::{Digest, Sha1};
 use store::atomic::{self, Durability};
 use store::{IoContext, StoreError};
 
-/// By how much. The index is written after the files, so this is enough; and the less it is, the
-/// smaller the chance that a file seems older than something that was built from another version
-/// of it in a directory trees share.
+/// The shift, in seconds. The index is written after the files, so this is enough; and the less it
+/// is, the smaller the chance that a file seems older than a product that was built from another
+/// version of it in a directory worktrees share.
 const BACKDATE_SECONDS: i64 = 1;
 
 /// The parts of an index entry, in bytes from its beginning.
@@ -40,7 +39,7 @@ const NAME: usize = 62;
 /// Length of a checksum.
 const CHECKSUM_LENGTH: usize = 20;
 
-/// Dates the files of the tree back, in which nobody is yet. Says whether it did.
+/// Dates the files of a worktree back that is not in use yet. True if it did.
 pub(crate) fn backdate_files(tree: &Path, admin: &Path, tmp: &Path) -> Result<bool, StoreError> {
     let index = admin.join("index");
     let mut bytes = atomic::read(&index)?.unwrap_or_default();
@@ -59,7 +58,7 @@ pub(crate) fn backdate_files(tree: &Path, admin: &Path, tmp: &Path) -> Result<bo
     Ok(true)
 }
 
-/// Where the entries are, if this is an index of the plain form.
+/// The ranges of the entries, if this is an index of the plain form.
 fn entries(bytes: &[u8]) -> Option<Vec<std::ops::Range<usize>>> {
     let end = bytes.len().checked_sub(CHECKSUM_LENGTH)?;
     if bytes.get(..4)? != b"DIRC" || !matches!(number(bytes, 4)?, 2 | 3) {
@@ -93,7 +92,7 @@ fn entries(bytes: &[u8]) -> Option<Vec<std::ops::Range<usize>>> {
     (at == end).then_some(found)
 }
 
-/// Whether an index of the plain form tells git of any file not to look at it; `None` if it is
+/// True if the index, of the plain form, tells git to ignore changes of any file; `None` if it is
 /// of another form, or damaged.
 pub(crate) fn assumes_unchanged(bytes: &[u8]) -> Option<bool> {
     let entries = entries(bytes)?;
@@ -109,31 +108,31 @@ pub(crate) struct PlainIndex {
 }
 
 impl PlainIndex {
-    /// `None` if it is of another form, or damaged.
+    /// Reads an index; `None` if it is of another form, or damaged.
     pub(crate) fn parse(bytes: Vec<u8>) -> Option<Self> {
         let entries = entries(&bytes)?;
         Some(Self { bytes, entries })
     }
 
-    /// What it says of each file.
+    /// The entries of all files.
     pub(crate) fn files(&self) -> impl Iterator<Item = IndexEntry<'_>> {
         let entries = self.entries.iter();
         entries.map(|range| IndexEntry(&self.bytes[range.clone()]))
     }
 }
 
-/// What an index says of one file.
+/// The entry of one file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IndexEntry<'a>(&'a [u8]);
 
 impl<'a> IndexEntry<'a> {
-    /// From the top of the working tree.
+    /// The path from the top of the worktree.
     pub(crate) fn name(self) -> &'a [u8] {
         &self.0[NAME..]
     }
 
-    /// True if the file is still the one git saw. Not if git was told not to look at it, or if it
-    /// is neither a file nor a link.
+    /// True if the file is still the one git saw. False if git must not look at it, or if it is
+    /// neither a file nor a link.
     pub(crate) fn is_as_in(self, now: &Stat) -> bool {
         let same = |at: usize, value: [u8; 4]| self.0[at..at + 4] == value;
         let mode = match now.st_mode & 0o170_000 {
@@ -159,7 +158,7 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_be_bytes(four))
 }
 
-/// Dates one file back if it is as its entry says, and notes the new times there.
+/// Dates one file back if it matches its entry, and writes the new times into the entry.
 fn backdate_file(dir: &File, entry: &mut [u8]) -> io::Result<()> {
     let file_type = number(entry, MODE).unwrap_or(0) & 0o170_000;
     if !matches!(file_type, 0o100_000 | 0o120_000) {
@@ -197,7 +196,7 @@ fn stat(dir: &File, path: &OsStr) -> rustix::io::Result<Stat> {
     statat(dir.as_fd(), path, AtFlags::SYMLINK_NOFOLLOW)
 }
 
-/// True if the file is what git put there.
+/// True if the file is as git checked it out.
 fn is_as_checked_out(now: &Stat, entry: &[u8]) -> bool {
     let same = |at: usize, value: [u8; 4]| entry[at..at + 4] == value;
     same(MTIME, low_bytes(now.st_mtime))

@@ -1,8 +1,7 @@
-//! Refs and their logs are written through no symbolic link.
+//! Refs and their logs are never written through a symbolic link.
 //!
-//! git follows links below its directory: a branch's log that is a link makes git append the
-//! words of a commit to whatever file the link names. An agent that is not confined can put one
-//! there.
+//! git follows links below its directory: if a branch's log is a link, git appends the message of a
+//! commit to whatever file the link names. An agent that is not confined can put one there.
 
 use std::path::{Path, PathBuf};
 

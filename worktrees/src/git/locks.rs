@@ -1,10 +1,10 @@
-//! Lock files that a git which was killed left behind.
+//! Lock files that a killed git left behind.
 //!
-//! git makes `X.lock`, writes, and renames it to `X`. Killed in between, the file stays, and every
-//! later git says "File exists" for ever. One is removed only if it is known to be nobody's: every
-//! process that could have made it was seen to end while it stayed what it was. Where people's own
-//! git works as well (their index, their branches), it is besides either known that a git of ours
-//! was killed there, or the lock was watched for a while: the one who has it may be on another
+//! git makes `X.lock`, writes, and renames it to `X`. If it is killed in between, the file remains,
+//! and every later git says "File exists" for ever. ccb removes one only if it is known to be
+//! abandoned: every process that could have made it was seen to end while the file did not change.
+//! Where people's own git works as well (their index, their branches), either a git of ccb is known
+//! to have been killed there, or ccb watched the lock for a while: its holder may be on another
 //! machine.
 
 use std::collections::BTreeSet;
@@ -19,14 +19,14 @@ use crate::layout::Layout;
 use crate::process::Finished;
 use crate::repository::Repository;
 
-/// How long to wait for processes that may hold the lock.
+/// Time limit for processes that may hold the lock.
 const HOLDER_WAIT: Duration = Duration::from_secs(2);
-/// How long to watch a lock that people share and no process here holds, before it is removed.
+/// Time to watch a lock that people share and no process here holds, before it is removed.
 const WATCH_TIME: Duration = Duration::from_secs(10);
 /// Time between two looks at a lock.
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The lock that kept git from doing what it was asked, if one did.
+/// The lock that made git fail, if one did.
 pub(crate) fn in_the_way(finished: &Finished) -> Option<PathBuf> {
     if finished.status.success() {
         return None;
@@ -41,8 +41,8 @@ pub(crate) fn named_in(stderr: &str) -> Option<PathBuf> {
     (path.is_absolute() && path.extension().is_some_and(|end| end == "lock")).then_some(path)
 }
 
-/// Removes the lock at `path` if it is nobody's; says whether it is gone. `killed`: a git of ours
-/// was killed where it is.
+/// Removes the lock at `path` if it is abandoned; true if it is gone. `killed`: a git of ccb was
+/// killed where it is.
 pub(crate) fn clear(path: &Path, killed: bool) -> bool {
     if FileId::of(path).is_none() {
         return true;
@@ -69,7 +69,7 @@ pub(crate) fn clear(path: &Path, killed: bool) -> bool {
                 true
             }
             Err(error) => {
-                tracing::warn!(%error, "a lock nobody has stays");
+                tracing::warn!(%error, "an abandoned lock is kept");
                 false
             }
         },
@@ -98,7 +98,7 @@ fn named_lock(dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Locks in this repository that nobody seems to have.
+/// Locks in this repository that seem abandoned.
 pub(crate) fn left(layout: &Layout) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = Vec::new();
     let mut dirs = vec![layout.common.clone()];
@@ -127,7 +127,7 @@ enum LockState {
     Abandoned,
 }
 
-/// Waits until it is known whether somebody has the lock.
+/// Waits until it is known if a process has the lock.
 fn is_abandoned(path: &Path, common: &Path, watch: Duration) -> LockState {
     let Some(first) = FileId::of(path) else {
         return LockState::Gone;
@@ -153,13 +153,13 @@ fn is_abandoned(path: &Path, common: &Path, watch: Duration) -> LockState {
     }
 }
 
-/// The directory all working trees share, found from a file in it, if we keep something there.
+/// The directory all worktrees share, found from a file in it, if ccb has files there.
 fn common_dir(path: &Path) -> Option<PathBuf> {
     let is_common = |dir: &&Path| dir.join("objects").is_dir() && dir.join("ccb/locks").is_dir();
     path.ancestors().find(is_common).map(Path::to_owned)
 }
 
-/// True if nobody but us and our agents has reason to lock it: a tree of ours, a ref of ours.
+/// True if only ccb and its agents have reason to lock it: one of ccb's worktrees or refs.
 fn is_ours(common: &Path, path: &Path) -> bool {
     let Ok(inside) = path.strip_prefix(common) else {
         return false;
@@ -198,7 +198,7 @@ impl FileId {
     }
 }
 
-/// A process, by its number and when it began.
+/// A process, by its number and its start.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Process {
     pid: String,
@@ -224,8 +224,9 @@ impl Process {
     }
 }
 
-/// Every process that may have the lock: whoever has the file open, and every git at work in this
-/// repository, because git closes the file before it is done with it. `None` if nobody can tell.
+/// Every process that may have the lock: those that have the file open, and every git that works in
+/// this repository, because git closes the file before it is done with it. `None` if that cannot be
+/// known.
 fn holders(path: &Path, common: &Path) -> Option<BTreeSet<Process>> {
     let mut holders = BTreeSet::new();
     for entry in std::fs::read_dir("/proc").ok()?.flatten() {

@@ -1,8 +1,10 @@
 //! Everything that talks to git: starting it (`command`), reading its small files (`files`) and
-//! commits (`history`), writing commits and refs without a process (`in_process`, with what `opened` keeps open), its records of linked worktrees and refs (`admin`), links in the place of refs (`links`), locks that a killed
-//! git left (`locks`), the times in a new index (`index_times`), trees in which nothing was touched
-//! (`untouched`), what in a configuration runs programs (`config_code`), how one is written (`config_text`), which worktrees have a private `.git` (`stay`), and git in a
-//! repository's places (`places`).
+//! commits (`history`), writing commits and refs without a process (`in_process`, with the
+//! repositories that `opened` keeps open), its records of linked worktrees and refs (`admin`),
+//! links in the place of refs (`links`), locks that a killed git left (`locks`), the times in a new
+//! index (`index_times`), untouched worktrees (`untouched`), the entries of a configuration that
+//! run programs (`config_code`), how one is written (`config_text`), the worktrees with a private
+//! `.git` (`stay`), and git in a repository's places (`places`).
 
 pub(crate) mod admin;
 mod command;

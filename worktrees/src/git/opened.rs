@@ -1,4 +1,4 @@
-//! Repositories that libgit2 has opened. Opening one reads a dozen files; a process that looks after
+//! Repositories that libgit2 has opened. Opening one reads a dozen files; a process that manages
 //! worktrees would do it for every question.
 
 use std::cell::RefCell;
@@ -13,10 +13,10 @@ use store::atomic::{self, Durability};
 use crate::git::pin::{self, Pin};
 use crate::layout::Layout;
 
-/// Makes libgit2 sync refs. Only a file can say so.
+/// The setting that makes libgit2 sync refs. Only a file can have it.
 const SYNCED: &str = "[core]\n\tfsyncObjectFiles = true\n";
 
-/// What an open repository is known by: another one may come to the same place.
+/// The identity of an open repository: another one may come to the same place.
 #[derive(Clone, PartialEq, Eq)]
 struct Identity {
     common: PathBuf,
@@ -25,7 +25,7 @@ struct Identity {
 }
 
 /// An open repository of this thread.
-struct Kept {
+struct CachedRepo {
     identity: Identity,
     repository: Rc<Repository>,
 }
@@ -35,19 +35,18 @@ thread_local! {
     static SYNCED_MAIN: RefCell<Handed> = const { RefCell::new(Handed(None)) };
 }
 
-/// So many repositories of threads that have ended stay open.
+/// Maximum of open repositories kept of ended threads.
 const MOST_SPARE: usize = 8;
 
-/// Open repositories of threads that have ended, for those that begin: a director has a thread for
-/// each task.
+/// Open repositories of ended threads, for new ones: a director has a thread for each task.
 static SPARE: Mutex<Vec<(Identity, Repository)>> = Mutex::new(Vec::new());
 
-/// What a thread has open, handed on when the thread ends.
-struct Handed(Option<Kept>);
+/// The open repository of a thread, passed on when the thread ends.
+struct Handed(Option<CachedRepo>);
 
 impl Drop for Handed {
     fn drop(&mut self) {
-        let Some(Kept {
+        let Some(CachedRepo {
             identity,
             repository,
         }) = self.0.take()
@@ -64,7 +63,7 @@ impl Drop for Handed {
     }
 }
 
-/// One that an ended thread had open.
+/// A repository that an ended thread had open.
 fn spare(wanted: &Identity) -> Option<Repository> {
     let mut spare = SPARE.lock().unwrap_or_else(PoisonError::into_inner);
     let at = spare.iter().position(|(identity, _)| identity == wanted)?;
@@ -73,13 +72,13 @@ fn spare(wanted: &Identity) -> Option<Repository> {
 
 /// The repository that `dir` is in, newly opened.
 pub(super) fn open(dir: &Path) -> Option<Repository> {
-    // It would look for every file of a tree that is written. git has just written those that are
-    // new, and the check of the commit needs all of them.
+    // libgit2 would look for every file of a tree object that it writes. git has just written the
+    // new ones, and the check of the commit needs all of them.
     static LENIENT: Once = Once::new();
     LENIENT.call_once(|| git2::opts::strict_object_creation(false));
     let opened = match pin::of(dir) {
         Pin::Free => Repository::discover(dir),
-        // By what git itself keeps of it: the worktree's own files may lead anywhere.
+        // By git's own records of it: the worktree's own files may lead anywhere.
         Pin::To { admin, .. } => {
             let nowhere_else = RepositoryOpenFlags::NO_SEARCH;
             Repository::open_ext(&admin, nowhere_else, std::iter::empty::<&Path>())
@@ -91,7 +90,7 @@ pub(super) fn open(dir: &Path) -> Option<Repository> {
         .ok()
 }
 
-/// The same, for changing refs: what they say is on the disk before they have their names.
+/// The same, for changing refs: their values are on the disk before they have their names.
 pub(super) fn open_synced(layout: &Layout, dir: &Path) -> Option<Repository> {
     let settings = layout.libgit2_settings();
     if !settings.exists() {
@@ -99,7 +98,7 @@ pub(super) fn open_synced(layout: &Layout, dir: &Path) -> Option<Repository> {
         atomic::replace(&layout.tmp(), &settings, bytes, Durability::Relaxed).ok()?;
     }
     let repo = open(dir)?;
-    // The one the repository itself uses, read when the first ref is.
+    // The setting that the repository itself uses, read with the first ref.
     let mut config = repo.config().ok()?;
     config.add_file(&settings, ConfigLevel::App, false).ok()?;
     Some(repo)
@@ -133,7 +132,7 @@ fn kept_open(
         return Some(Rc::clone(&kept.repository));
     }
     let repository = Rc::new(spare(&identity).or_else(open)?);
-    kept.0 = Some(Kept {
+    kept.0 = Some(CachedRepo {
         identity,
         repository: Rc::clone(&repository),
     });
@@ -163,8 +162,8 @@ mod tests {
         std::thread::scope(|scope| {
             assert!(scope.spawn(opened).join().unwrap());
         });
-        let left = spare(&identity()).expect("what the thread had open is left");
-        assert!(spare(&identity()).is_none(), "nobody else has it now");
+        let left = spare(&identity()).expect("the open repository of the thread is left");
+        assert!(spare(&identity()).is_none(), "no other thread has it now");
         assert_eq!(left.path().canonicalize().unwrap(), layout.common);
     }
 }

@@ -1,8 +1,9 @@
-//! Which repository a worktree of ours belongs to, whatever the worktree's own files say.
+//! The repository a worktree belongs to, independent of the worktree's own files.
 //!
 //! An agent can write to `<worktree>/.git`, and to git's directory for the worktree. A file there
-//! that leads to another repository would make git, started by us, run what that repository's
-//! configuration names. So git is told where everything is, and refused where the files disagree.
+//! that leads to another repository would make git, started by ccb, run the programs that that
+//! repository's configuration names. So ccb gives git every path, and refuses to start it if the
+//! files disagree.
 
 use std::path::{Path, PathBuf};
 
@@ -10,22 +11,22 @@ use crate::git::stay::is_stay;
 use crate::git::{config_code, files};
 use crate::layout::{Layout, is_check_name};
 
-/// Where git works.
+/// The repository that a git works on.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Pin {
-    /// Not in a worktree of ours: git finds out.
+    /// Not in one of ccb's worktrees: git finds its repository.
     Free,
-    /// In this one.
+    /// This one.
     To {
         tree: PathBuf,
         admin: PathBuf,
         common: PathBuf,
     },
-    /// In this one, and its files do not fit together.
+    /// This one, but its files contradict each other.
     Wrong { tree: PathBuf, why: String },
 }
 
-/// The worktree of ours that `dir` is in. One for checks has a repository of its own, and no agent
+/// The worktree of ccb's that `dir` is in. One for checks has a repository of its own, and no agent
 /// works there: it does not count.
 fn around(dir: &Path) -> Option<(&Path, Layout)> {
     let ours = |dir: &&Path| {
@@ -41,20 +42,20 @@ fn around(dir: &Path) -> Option<(&Path, Layout)> {
     Some((tree, Layout::new(&common_of(main)?, main)))
 }
 
-/// The main worktree and the shared directory of the repository that has a worktree of ours at
-/// `tree`, by where that is.
+/// The main worktree and the shared directory of the repository that has a worktree of ccb's at
+/// `tree`, by its path.
 pub(crate) fn repository_of(tree: &Path) -> Option<(PathBuf, PathBuf)> {
     let (top, layout) = around(tree)?;
     (top == tree).then_some((layout.main, layout.common))
 }
 
-/// The top of the worktree of ours that `dir` is in, whatever repositories are inside.
+/// The top of the worktree of ccb's that `dir` is in, whatever repositories are inside.
 pub(crate) fn tree_around(dir: &Path) -> Option<PathBuf> {
     let dir = dir.canonicalize().ok()?;
     around(&dir).map(|(tree, _)| tree.to_owned())
 }
 
-/// Where git works when it is started in `dir`.
+/// The repository of a git that is started in `dir`.
 pub(crate) fn of(dir: &Path) -> Pin {
     let Some((tree, layout)) = around(dir) else {
         return Pin::Free;
@@ -66,7 +67,7 @@ pub(crate) fn of(dir: &Path) -> Pin {
     let inside = dir.ancestors().take_while(|dir| *dir != tree);
     let has_git = |dir: &&Path| std::fs::symlink_metadata(dir.join(".git")).is_ok();
     if !has_git(&tree) && !is_stay(&layout, tree) {
-        // Nobody's any more, or not made by git.
+        // Abandoned, or not made by git.
         return Pin::Free;
     }
     if let Some(nested) = inside.into_iter().find(has_git) {
@@ -111,7 +112,7 @@ mod tests {
     use crate::git::Git;
     use std::process::Command;
 
-    /// A repository with one worktree of ours, and a trap in it: a repository that runs something
+    /// A repository with one of ccb's worktrees, and a trap in it: a repository that runs a program
     /// whenever a file is added.
     struct Scene {
         dir: tempfile::TempDir,
@@ -186,7 +187,7 @@ mod tests {
             sh(&scene.tree, detour);
             assert_eq!(add(&scene), (false, false), "{detour}");
             assert!(matches!(of(&scene.tree), Pin::Wrong { .. }), "{detour}");
-            // Without the pin it is run: the trap is one.
+            // Without the pin it runs: the trap works.
             let mut plain = Command::new("git");
             crate::process::forget_git(&mut plain);
             let plain = plain.args(["add", "-A", "new"]).current_dir(&scene.tree);

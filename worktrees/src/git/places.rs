@@ -15,18 +15,18 @@ impl Layout {
         })
     }
 
-    /// `git <verb>` in the main working tree.
+    /// `git <verb>` in the main worktree.
     pub(crate) fn git(&self, verb: &str) -> Git {
         Git::at(&self.main, verb)
     }
 
-    /// The history as seen from the main working tree.
+    /// The history as seen from the main worktree.
     pub(crate) fn history(&self) -> History {
         History::of(self)
     }
 
-    /// The commit a branch (without `refs/heads/`) stands at, `None` if there is no such branch.
-    /// One of a remote stands where it was last seen.
+    /// The commit of a branch (without `refs/heads/`), `None` if there is no such branch. A remote
+    /// branch is at its last fetched commit.
     pub(crate) fn tip_of(&self, branch: &str) -> Result<Option<String>, TreeError> {
         self.history().tip(&reference_of(branch))
     }
@@ -40,10 +40,10 @@ pub(crate) fn head_commit(layout: &Layout, tree: &Path, admin: &Path) -> Option<
     }
 }
 
-/// What the names of branches of a remote begin with.
+/// The prefix of the branches of a remote.
 pub(crate) const REMOTES: &str = "refs/remotes/";
 
-/// The full name of a branch's ref; a branch of a remote is called by it already.
+/// The full name of a branch's ref; the name of a remote branch is full already.
 pub(crate) fn reference_of(branch: &str) -> String {
     match branch.starts_with(REMOTES) {
         true => branch.to_owned(),

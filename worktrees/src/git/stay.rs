@@ -1,4 +1,5 @@
-//! What is written down about a private repository: while it is there, it tells git's own directory for the worktree.
+//! The records of a private repository. While it exists, the record names git's own directory for
+//! the worktree.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -11,10 +12,10 @@ use crate::error::TreeError;
 use crate::git::{admin, files};
 use crate::layout::{Layout, name_of};
 
-/// The version we write.
+/// The version that ccb writes.
 const VERSION: u64 = 1;
 
-/// A worktree's `.git` is private.
+/// The record that a worktree's `.git` is private.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Stay {
@@ -23,7 +24,7 @@ pub(crate) struct Stay {
     admin: String,
     /// The commit of the agent's HEAD that was given to it or taken over last.
     pub(crate) tip: String,
-    /// Why the last commits were not taken over.
+    /// The reason why the last commits were not taken over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<String>,
     /// The HEAD that was refused.
@@ -31,25 +32,25 @@ pub(crate) struct Stay {
     pub(crate) refused_tip: Option<String>,
 }
 
-/// What a stay left that is neither a commit of the branch nor a file. It is in the directory that
-/// was moved away, and nowhere else.
+/// The leftovers of a stay that are neither a commit of the branch nor a file. Only the directory
+/// that was moved away has them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Left {
     pub(crate) v: u64,
-    /// Where the branch stood.
+    /// The commit of the branch.
     pub(crate) tip: String,
-    /// Commits that the repository does not have: stashes, other branches, what was amended.
+    /// Commits that the repository does not have: stashes, other branches, amended ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) commits: Vec<String>,
-    /// How many of them are stashes.
+    /// The number of them that are stashes.
     pub(crate) stashes: usize,
     /// Submodules that were initialised in it.
     pub(crate) nested: usize,
-    /// Where each was checked out, and where its repository is in the private one.
+    /// The path of each submodule, and of its repository in the private one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) modules: Vec<(String, String)>,
-    /// One whose commit is another than the worktree names.
+    /// A submodule at another commit than the worktree names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) moved_module: Option<String>,
     /// Files with conflicts.
@@ -57,15 +58,15 @@ pub(crate) struct Left {
     /// The unfinished operation in it, in git's words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) in_progress: Option<String>,
-    /// It has branches or tags that the repository does not have.
+    /// True if it has branches or tags that the repository does not have.
     pub(crate) refs: bool,
-    /// Why its history was not taken over.
+    /// The reason why its history was not taken over.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) refused: Option<String>,
 }
 
 impl Layout {
-    /// Our directories for private repositories.
+    /// ccb's directories for private repositories.
     pub(crate) fn private_dirs(&self) -> PathBuf {
         self.common.join("ccb/private")
     }
@@ -91,7 +92,7 @@ pub(crate) fn is_stay(layout: &Layout, tree: &Path) -> bool {
 }
 
 /// git's own directory for the worktree at `tree` while its `.git` is private; `None` if it is not.
-/// Nothing in the worktree is asked.
+/// Reads no file in the worktree.
 pub(crate) fn admin_of(layout: &Layout, tree: &Path) -> Option<Result<PathBuf, String>> {
     let stay = match Stay::read(layout, tree) {
         Ok(Some(stay)) => stay,
@@ -117,7 +118,7 @@ impl Stay {
         let Some(bytes) = atomic::read(&path)? else {
             return Ok(None);
         };
-        // A power cut may have left nothing of it; git's records still say all that is in it.
+        // A power cut may have emptied it; git's records still say everything in it.
         let stay: Self = serde_json::from_slice(&bytes).unwrap_or_default();
         StoreError::check_version(&path, stay.v, VERSION)?;
         Ok(Some(stay))
@@ -127,13 +128,13 @@ impl Stay {
         write(layout, &layout.stay_file(tree), self)
     }
 
-    /// From here on the worktree is an ordinary one.
+    /// Ends the stay: from here on the worktree is an ordinary one.
     pub(crate) fn end(layout: &Layout, tree: &Path) -> Result<(), TreeError> {
         atomic::remove(&layout.stay_file(tree))?;
         Ok(())
     }
 
-    /// git's own directory for the worktree, which has it there.
+    /// git's own directory for the worktree, which must name it.
     fn admin_dir(&self, layout: &Layout, tree: &Path) -> Result<PathBuf, String> {
         let name = Path::new(&self.admin);
         let plain = matches!(
@@ -153,7 +154,8 @@ impl Stay {
 }
 
 impl Left {
-    /// What the last stay in the worktree at `tree` left. What cannot be read was something.
+    /// The leftovers of the last stay in the worktree at `tree`. An unreadable record counts as
+    /// leftovers.
     pub(crate) fn read(layout: &Layout, tree: &Path) -> Result<Option<Self>, TreeError> {
         let path = layout.left_file(tree);
         let Some(bytes) = atomic::read(&path)? else {
@@ -167,7 +169,7 @@ impl Left {
         Ok(Some(left))
     }
 
-    /// Writes down what there is, or that there is nothing.
+    /// Saves the leftovers, or deletes the record if there are none.
     pub(crate) fn save(&mut self, layout: &Layout, tree: &Path) -> Result<(), TreeError> {
         let path = layout.left_file(tree);
         if self.is_nothing() {
@@ -178,14 +180,14 @@ impl Left {
         write(layout, &path, self)
     }
 
-    /// The unfinished operation, as one of git's own words.
+    /// The unfinished operation, in git's own words.
     pub(crate) fn unfinished(&self) -> Option<&'static str> {
         let noted = self.in_progress.as_deref()?;
         let known = files::OPERATIONS.iter().find(|(_, what)| *what == noted);
         known.map(|(_, what)| *what)
     }
 
-    /// There is nothing to say, and nothing to keep.
+    /// True if there is nothing to report, and nothing to keep.
     pub(crate) fn is_nothing(&self) -> bool {
         let count = self.commits.len() + self.stashes + self.nested + self.unmerged;
         count == 0 && !self.refs && self.in_progress.is_none() && self.refused.is_none()

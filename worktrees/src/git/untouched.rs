@@ -1,8 +1,8 @@
-//! Whether a working tree holds exactly what its index names, found without starting git.
+//! Compares a worktree with its index without starting git.
 //!
 //! It compares what git compares: the times, sizes, owners and inodes of the files with those in
-//! the index, and the names in the directories with those in the index. Where git would read a file or
-//! ask a setting, the answer is that nobody knows; then git has to be asked.
+//! the index, and the names in the directories with those in the index. Where git would read a file
+//! or ask a setting, the answer is unknown; then git must be asked.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -19,8 +19,8 @@ use crate::git::index_times::{IndexEntry, PlainIndex};
 /// With more files than this git is faster, because it looks at several at once.
 const MOST_FILES: usize = 20_000;
 
-/// True if the files of `tree` are those its index names, unchanged, and there is nothing else but
-/// what `keeps` says belongs there. `false` also means that git has to be asked.
+/// True if the files of `tree` are those its index names, unchanged, and all others are allowed by
+/// `keeps`. `false` also means that git must be asked.
 pub(crate) fn is_untouched(tree: &Path, admin: &Path, keeps: &dyn Fn(&[u8]) -> bool) -> bool {
     let path = admin.join("index");
     let Ok(written) = std::fs::symlink_metadata(&path) else {
@@ -46,7 +46,7 @@ pub(crate) fn is_untouched(tree: &Path, admin: &Path, keeps: &dyn Fn(&[u8]) -> b
     }) && has_only(tree, &index, keeps) == Some(true)
 }
 
-/// Whether there is nothing in `tree` but files its index names; `None` if git has to be asked.
+/// True if `tree` has only files that its index names; `None` if git must be asked.
 pub(crate) fn has_only_indexed(tree: &Path, git_dir: &Path) -> Option<bool> {
     has_only(tree, &load(&git_dir.join("index"))?, &|_| false)
 }
@@ -63,7 +63,7 @@ fn nanoseconds(value: impl TryInto<i64>) -> i64 {
 fn has_only(tree: &Path, index: &PlainIndex, keeps: &dyn Fn(&[u8]) -> bool) -> Option<bool> {
     let names: Vec<&[u8]> = index.files().map(IndexEntry::name).collect();
     if !names.is_sorted() {
-        // git writes them in order, and they are looked up by it.
+        // git writes them in order, and the search needs that order.
         return None;
     }
     let mut left = vec![Below {
@@ -102,7 +102,7 @@ struct Below<'a> {
 }
 
 impl<'a> Below<'a> {
-    /// How a file of the index is called as seen from here.
+    /// The name of a file of the index as seen from here.
     fn seen_from_here(&self, name: &'a [u8]) -> &'a [u8] {
         match self.dir.len() {
             0 => name,
@@ -126,7 +126,7 @@ impl<'a> Below<'a> {
         };
         Self {
             dir: self.path(name),
-            // What follows on the slash is the first that is not below it.
+            // The character after the slash is the first that is not below it.
             names: &self.names[before(b'/')..before(b'/' + 1)],
         }
     }
@@ -142,7 +142,7 @@ impl<'a> Below<'a> {
 #[cfg(test)]
 #[expect(
     clippy::disallowed_methods,
-    reason = "files as somebody writes them who works in the tree"
+    reason = "files as an agent in the worktree writes them"
 )]
 mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
@@ -163,7 +163,7 @@ mod tests {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// A tree whose files are older than its index.
+    /// A worktree whose files are older than its index.
     fn tree() -> (tempfile::TempDir, PathBuf) {
         let dir = tempfile::tempdir().unwrap();
         let tree = dir.path().to_owned();

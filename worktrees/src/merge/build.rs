@@ -1,5 +1,5 @@
-//! The commits that are to land, made from objects alone: no index, no working tree, no
-//! editor, no hook, no signature.
+//! The commits that are to land, made from objects alone: no index, no worktree, no editor, no
+//! hook, no signature.
 
 use std::cell::OnceCell;
 
@@ -13,32 +13,32 @@ use crate::remote::shown_branch;
 #[derive(Debug)]
 pub(crate) struct Builder<'a> {
     pub(crate) layout: &'a Layout,
-    /// The tree's name and branch, for messages.
+    /// The worktree's name and branch, for messages.
     pub(crate) name: &'a str,
     pub(crate) branch: &'a str,
     pub(crate) target: &'a Target,
-    /// The tree's commit.
+    /// The worktree's commit.
     pub(crate) head: &'a str,
     pub(crate) message: Option<&'a str>,
-    /// A target that can just follow does so in spite of a message.
+    /// True to fast-forward the target if possible, in spite of a message.
     pub(crate) follow: bool,
-    /// The commits are part of the target, and were taken back there: what the work is compared
-    /// with to land it again.
+    /// The commit to compare the work with if the target has its commits already and they were
+    /// reverted there; `None` if not.
     pub(crate) again: Option<String>,
     pub(crate) now_ms: i64,
-    /// Found when first needed.
+    /// The committer, found when first needed.
     pub(crate) committer: OnceCell<String>,
 }
 
 /// The result of building.
 #[derive(Debug)]
 pub(crate) enum Built {
-    /// The target has it all.
+    /// The target has everything.
     Nothing,
     /// A descendant of the target.
     Commit {
         oid: String,
-        /// How many of the tree's commits are new to the target.
+        /// Commits of the worktree that are new to the target.
         commits: usize,
     },
 }
@@ -100,7 +100,7 @@ impl Builder<'_> {
         if let Some(given) = self.message {
             message = given.as_bytes().to_vec();
         } else if let [only] = &commits[..] {
-            // One commit keeps its author and its words.
+            // One commit keeps its author and its message.
             let raw = self.raw(&only.oid)?;
             let (kept, body) = kept_parts(&raw);
             headers = kept;
@@ -119,19 +119,19 @@ impl Builder<'_> {
         self.write(&tree, &[tip], &headers, &message).map(Some)
     }
 
-    /// One commit with what was done from `base` to the tree's commit.
+    /// One commit with the changes from `base` to the worktree's commit.
     fn once_more(&self, base: &str) -> Result<Option<String>, TreeError> {
         let usual = format!("Land worktree {} again\n", self.name);
         self.on_top(base, self.head, self.message.unwrap_or(&usual))
     }
 
-    /// One commit that takes back what was done from the tree's commit to `commit`.
+    /// One commit that reverts the changes from the worktree's commit to `commit`.
     pub(crate) fn revert(&self, commit: &str) -> Result<Option<String>, TreeError> {
         self.on_top(commit, self.head, self.message.unwrap_or_default())
     }
 
-    /// One commit on the target that does what leads from one commit to the other; none if the
-    /// target has it.
+    /// One commit on the target with the changes between the two commits; `None` if the target has
+    /// them.
     fn on_top(&self, from: &str, to: &str, message: &str) -> Result<Option<String>, TreeError> {
         let tip = &self.target.tip;
         let tree = self.merged_tree(Some(from), tip, to)?;
@@ -143,10 +143,10 @@ impl Builder<'_> {
         commit.map(Some)
     }
 
-    /// Makes the tree's commits again, one after the other, leaving out what has no effect.
+    /// Makes the worktree's commits again, one after the other, leaving out those without effect.
     fn rebase(&self) -> Result<Option<String>, TreeError> {
         let tip = self.target.tip.as_str();
-        // First the whole: a conflict is told with all its files, not those of one commit.
+        // First the whole: a conflict names all its files, not those of one commit.
         let whole = self.merged_tree(None, tip, self.head)?;
         let commits = self.own_commits()?;
         let mut at = tip.to_owned();
@@ -176,7 +176,7 @@ impl Builder<'_> {
         Ok((at != tip).then_some(at))
     }
 
-    /// The tree both sides make together, or the files they do not agree on.
+    /// The merged tree object, or the files in conflict.
     fn merged_tree(
         &self,
         base: Option<&str>,
@@ -244,7 +244,7 @@ impl Builder<'_> {
         said.unwrap_or_else(|_| self.committer().to_owned())
     }
 
-    /// Who the user is to git: by the environment, else by configuration.
+    /// The user's identity in git: by the environment, else by configuration.
     fn identity(&self, role: &str) -> Result<String, TreeError> {
         let named = ["NAME", "EMAIL"].map(|part| format!("GIT_{role}_{part}"));
         let said = named.map(|name| std::env::var_os(&name).map(|value| (name, value)));
@@ -289,7 +289,7 @@ struct Commit {
     parents: Vec<String>,
 }
 
-/// The lines of a commit that stay when it is made again.
+/// The lines of a commit that are kept when it is made again.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Headers {
     author: Vec<u8>,
@@ -304,7 +304,7 @@ fn author(who: &str) -> Headers {
     }
 }
 
-/// What stays of a raw commit: its author, the encoding of its message, the message. A
+/// The kept parts of a raw commit: its author, the encoding of its message, the message. A
 /// signature is of the old commit and would be wrong.
 fn kept_parts(raw: &[u8]) -> (Headers, &[u8]) {
     let mut headers = Headers::default();
@@ -332,7 +332,7 @@ mod tests {
     #[test]
     fn a_commit_made_again_keeps_author_encoding_and_words() {
         let raw = b"tree 1\nparent 2\nauthor A <a@b> 1 +0000\ncommitter C <c@d> 2 +0000\n\
-            gpgsig -----BEGIN\n \n author nobody\n -----END\nencoding latin1\n\nSubj\xe9ct\n\nbody\n";
+            gpgsig -----BEGIN\n \n author nothing\n -----END\nencoding latin1\n\nSubj\xe9ct\n\nbody\n";
         let (headers, message) = kept_parts(raw);
         assert_eq!(headers.author, b"author A <a@b> 1 +0000");
         assert_eq!(headers.rest, b"encoding latin1\n");

@@ -1,4 +1,4 @@
-//! What a worktree holds, in a form git can compare with something else.
+//! The files of a worktree, in a form that git can compare.
 
 use std::path::Path;
 use std::process::Command;
@@ -17,15 +17,15 @@ use crate::trees::Trees;
 /// A worktree's files at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilesNow {
-    /// The commit, or the git tree with what is not committed as well.
+    /// The commit, or the git tree that also has uncommitted changes.
     pub id: String,
-    /// Not all of it is committed.
+    /// True if not all of it is committed.
     pub uncommitted: bool,
 }
 
 impl Trees {
-    /// The files of a worktree as they are, what is not committed included; not what git
-    /// ignores. The worktree and its index stay as they are.
+    /// The present files of a worktree, with uncommitted ones and without ignored ones. Does not
+    /// change the worktree and its index.
     pub fn files_now(&self, entry: &Entry) -> Result<FilesNow, TreeError> {
         self.try_to_catch_up(entry);
         let found = changes::of(&self.layout, entry);
@@ -71,12 +71,12 @@ impl Trees {
         git("write-tree").line()
     }
 
-    /// `git diff` between two commits or trees, with the user's own settings: pager, colours and
-    /// diff tool are as in any other.
+    /// `git diff` between two commits or trees, with the user's own settings for pager, colours and
+    /// diff tool.
     pub fn diff_command(&self, from: &str, to: &str) -> Command {
         let mut command = Command::new("git");
         forget_git(&mut command);
-        // What the user says about output stays.
+        // The user's settings for output are kept.
         for name in [
             "GIT_PAGER",
             "GIT_EXTERNAL_DIFF",
@@ -99,9 +99,8 @@ impl Trees {
         patch::stat_in(&self.layout.history(), &self.layout.main, base, commit)
     }
 
-    /// The first `most` bytes of the plain diff between two commits or trees, and whether there is
-    /// more. Unlike [`Self::diff_command`], whatever the user has set up for diffs has no part in
-    /// it.
+    /// The first `most` bytes of the plain diff between two commits or trees; true if there is
+    /// more. Unlike [`Self::diff_command`], it ignores the user's settings for diffs.
     pub fn diff_text(
         &self,
         from: &str,
@@ -120,8 +119,8 @@ impl Trees {
         Ok((text, more))
     }
 
-    /// The paths of the submodules in the main tree's commit. In a new worktree their directories
-    /// are empty.
+    /// The paths of the submodules in the main worktree's commit. In a new worktree their
+    /// directories are empty.
     pub fn submodules(&self) -> Result<Vec<String>, TreeError> {
         let history = self.layout.history();
         let Ok(head) = history.resolve("HEAD") else {
@@ -143,7 +142,7 @@ impl Trees {
         Ok(zero_split(&bytes).filter_map(path).collect())
     }
 
-    /// The last worktree of this name, whether it is there or was removed.
+    /// The last worktree of this name, existing or removed.
     pub fn last_of(&self, slug: &Slug) -> Result<Option<Entry>, TreeError> {
         let registry = Registry::load(&self.layout)?;
         let known = registry.find(slug).or(registry.last_removed(slug));
@@ -153,7 +152,7 @@ impl Trees {
         }
     }
 
-    /// The commit a removed worktree was at, as far as anything keeps it.
+    /// The commit a removed worktree was at, as far as it is kept.
     pub fn last_commit(&self, entry: &Entry) -> Option<String> {
         let trash = entry.trash.as_ref()?;
         let head = format!("refs/ccb/rescue/{}/head", trash.id);

@@ -1,4 +1,4 @@
-//! A branch that goes back to where it stood, with the working tree that has it checked out.
+//! Moves a branch back to an earlier commit, with the worktree that has it checked out.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::git::{Git, path_from, zero_split};
 use crate::layout::Layout;
 use crate::merge::{Target, TargetMove, interrupted};
 
-/// How often a checkout is made to go back if somebody kills git at it.
+/// Maximum of attempts to move a checkout back if git is killed.
 const MAX_TRIES: usize = 5;
 
 impl Target {
-    /// Moves the branch back from where it stands to `commit`, an ancestor of that. A working
-    /// tree that has it checked out goes along, if nothing in it would be lost.
+    /// Moves the branch back to `commit`, an ancestor of its tip. A worktree that has it checked
+    /// out follows, if that loses no work in it.
     pub(crate) fn go_back(
         &self,
         layout: &Layout,
@@ -50,9 +50,9 @@ impl Target {
         moved.map(|_| TargetMove::MovedByOthers)
     }
 
-    /// Makes index and files of the checkout those of `commit` where they differ from the
-    /// branch's, unless somebody changed one of them. A git that is killed on the way leaves some
-    /// files behind that are done already; they are put back, and it begins again.
+    /// Makes index and files of the checkout those of `commit` where they differ from the branch's,
+    /// unless one of them was changed. A killed git leaves some files done; they are put back, and
+    /// the attempt starts over.
     fn follow_back(
         &self,
         layout: &Layout,
@@ -63,7 +63,7 @@ impl Target {
     ) -> Result<(), TreeError> {
         let mut killed = false;
         for _ in 0..MAX_TRIES {
-            // What was only touched is not changed.
+            // A file with a new time and the same content is not changed.
             Git::at(dir, "update-index")
                 .args(["-q", "--refresh"])
                 .after_kill(killed)

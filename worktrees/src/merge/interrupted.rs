@@ -1,10 +1,9 @@
-//! Landings that were interrupted where the branch is checked out, by a kill or a power cut.
+//! Landings that a kill or a power cut interrupted where the branch is checked out.
 //!
-//! git writes the files, then the index, then the branch, and syncs too little of it. What is
-//! left may be files with the new content, the beginning of it, or none at all beside a branch
-//! that has not moved, or old ones beside one that has, and the lock of a git that is gone. That
-//! would stop git's own next try. The note in the registry (`pending`) says which files may be
-//! concerned.
+//! git writes the files, then the index, then the branch, and syncs too little of it. It may leave
+//! files with the new content, the beginning of it, or none at all beside a branch that has not
+//! moved, or old ones beside one that has, and the lock of a git that is gone. That would stop
+//! git's own next try. The note in the registry (`pending`) says which files may be affected.
 
 use std::path::Path;
 
@@ -18,22 +17,21 @@ use crate::registry::{Entry, LandingRecord, Registry};
 use crate::trees::Trees;
 
 impl Trees {
-    /// Tidies up after every landing that somebody began and did not live to confirm. The turn to
-    /// land is held, so none of them is under way.
+    /// Cleans up after every landing whose process died before it was confirmed. The landing lock
+    /// is held, so none of them is under way.
     pub(crate) fn settle_landings(&self) -> Result<(), TreeError> {
         for entry in Registry::load(&self.layout)?.worktrees {
             let Some(landed) = entry.merged.as_ref().filter(|landed| landed.pending) else {
                 continue;
             };
             if let Err(error) = self.settle_landing(&entry, landed) {
-                tracing::warn!(worktree = entry.name, %error, "its landing is not tidied up");
+                tracing::warn!(worktree = entry.name, %error, "its landing is not cleaned up");
             }
         }
         self.settle_undos()
     }
 
-    /// Gives each file of the checkout that git may have left half way the content the branch
-    /// has for it.
+    /// Restores each file of the checkout that git may have left half way, from the branch.
     fn settle_landing(&self, entry: &Entry, landed: &LandingRecord) -> Result<(), TreeError> {
         let target = Target::find(&self.layout, Some(&landed.into))?;
         let Some(dir) = target.checkout.as_deref().filter(|dir| dir.is_dir()) else {
@@ -50,8 +48,8 @@ impl Trees {
         put_back(&self.layout, dir, &target.tip, other)
     }
 
-    /// The locks of a git that is gone keep every other one out, and an `ORIG_HEAD` without
-    /// content makes the next merge fail.
+    /// Removes the locks of dead gits, which stop every other one, and an empty `ORIG_HEAD`, which
+    /// makes the next merge fail.
     pub(crate) fn drop_leftovers(&self, dir: &Path, branch: &str) -> Result<(), TreeError> {
         let git_dir = match dir == self.layout.main {
             true => self.layout.common.clone(),
@@ -80,14 +78,15 @@ impl Trees {
 /// A file that differs between the two commits.
 struct Change {
     path: Vec<u8>,
-    /// The name of its content before; none if it was not there.
+    /// The object of its content before; `None` if the file did not exist.
     before: Option<String>,
-    /// And after.
+    /// The object of its content after; `None` if it was deleted.
     after: Option<String>,
 }
 
-/// Makes every file that a killed git left as it is in `to`, or half so, what it is in `from`, in
-/// the working tree at `dir` and in its index. What holds anything else is somebody's, and stays.
+/// Gives every file that a killed git left with the content of `to`, or half of it, the content of
+/// `from`, in the worktree at `dir` and in its index. A file with any other content is the user's,
+/// and is kept.
 pub(crate) fn put_back(layout: &Layout, dir: &Path, from: &str, to: &str) -> Result<(), TreeError> {
     let changes = changes_between(layout, from, to)?;
     let mut restore: Vec<u8> = Vec::new();
@@ -152,7 +151,8 @@ fn changes_between(layout: &Layout, from: &str, to: &str) -> Result<Vec<Change>,
     Ok(changes)
 }
 
-/// Whether the file is what a git leaves that was killed: gone, the new content, or its beginning.
+/// True if a killed git may have left the file: missing, with the new content, or with its
+/// beginning.
 fn is_left_by_git(
     layout: &Layout,
     dir: &Path,
@@ -163,7 +163,7 @@ fn is_left_by_git(
         return Ok(change.before.is_some());
     };
     if !meta.is_file() {
-        // A link is made in one step, so it is whole; a directory is none of our business.
+        // A link is made in one step, so it is whole; a directory is left alone.
         let Ok(target) = std::fs::read_link(file) else {
             return Ok(false);
         };

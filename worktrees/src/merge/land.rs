@@ -1,10 +1,9 @@
-//! Putting the commits of a tree onto another branch.
+//! Lands the commits of a worktree on another branch.
 //!
-//! What is to land is built as commits that nothing names, so that a conflict, a failing check
-//! or a crash leaves no trace. Only then does the target move, in one step of git's, and only
-//! from where it stood when the result was built; if it moved meanwhile, everything is done
-//! again. One landing at a time: two results that each pass their check need not pass it
-//! together.
+//! The result is built as commits that nothing names, so that a conflict, a failing check or a
+//! crash leaves no trace. Only then does the target move, in one step of git's, and only from the
+//! commit the result was built on; if it has moved meanwhile, everything is done again. One landing
+//! at a time: two results that each pass their check need not pass it together.
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
@@ -24,34 +23,34 @@ use crate::registry::{Entry, Event, LandingRecord};
 use crate::slug::Slug;
 use crate::trees::Trees;
 
-/// How often a landing starts over because somebody else moved the target.
+/// Maximum of attempts to land if others move the target.
 const MAX_ATTEMPTS: usize = 5;
 
-/// How a tree is to land.
+/// The request for a landing.
 #[derive(Debug, Default)]
 pub struct MergeRequest<'a> {
-    /// The branch; the one the main tree is on if there is none.
+    /// The branch; `None` for the main worktree's.
     pub into: Option<String>,
-    /// How the commits are put onto the target.
+    /// The way the commits get onto the target.
     pub strategy: MergeStrategy,
-    /// Of the merge or squash commit.
+    /// The message of the merge or squash commit.
     pub message: Option<String>,
-    /// If the target can just follow the tree's commits it does, in spite of the message: they
-    /// say it already.
+    /// True to fast-forward the target if possible, in spite of the message: the commits say it
+    /// already.
     pub follow: bool,
     /// The task the work was done for, as `list#id`.
     pub for_task: Option<String>,
-    /// What must pass on the result before the target moves.
+    /// The check that must pass on the result before the target moves.
     pub check: Option<Check<'a>>,
-    /// A commit on which the check has passed: a result with the same files needs no other.
+    /// A commit on which the check passed: a result with the same files needs no other.
     pub proven: Option<String>,
-    /// Asked at the last moment: a check takes long, and somebody may have decided otherwise.
+    /// Asked at the last moment: a check takes long, and the work may have been withdrawn.
     pub wanted: Option<Wanted<'a>>,
-    /// Only say what would happen.
+    /// True to only report what would happen.
     pub dry_run: bool,
 }
 
-/// True if something is still to land, with the commit that the branch would get.
+/// Returns true if the work is still to land, given the commit that the branch would get.
 pub struct Wanted<'a>(pub &'a dyn Fn(&str) -> bool);
 
 impl std::fmt::Debug for Wanted<'_> {
@@ -67,34 +66,34 @@ pub enum MergeOutcome {
     Landed,
     /// It would move, without a conflict.
     WouldLand,
-    /// Everything is part of the target already.
+    /// The target has everything already.
     NothingToDo,
 }
 
-/// A tree that landed, or could.
+/// A worktree that landed, or could.
 #[derive(Debug)]
 pub struct Merged {
-    /// As registered now.
+    /// Its entry in the registry.
     pub entry: Entry,
     /// The result of a landing.
     pub outcome: MergeOutcome,
-    /// The branch.
+    /// The target branch.
     pub into: String,
-    /// Where the branch stood.
+    /// The commit of the branch before.
     pub before: String,
-    /// Where it stands, or would.
+    /// The commit of the branch after; for a dry run, the one it would have.
     pub after: String,
-    /// How many commits of the tree the target did not have.
+    /// Commits of the worktree that the target did not have.
     pub commits: usize,
-    /// The working tree that has the branch checked out and moved along.
+    /// The worktree that has the branch checked out and moved along.
     pub checkout: Option<PathBuf>,
-    /// The output of the check.
+    /// The path of the check's output.
     pub log: Option<PathBuf>,
 }
 
 impl Trees {
-    /// Puts the commits of the tree onto another branch, or leaves that exactly as it is. The
-    /// tree itself stays.
+    /// Lands the commits of the worktree on another branch, or leaves that branch unchanged. The
+    /// worktree is kept.
     pub fn merge(&self, slug: &Slug, request: &MergeRequest<'_>) -> Result<Merged, TreeError> {
         self.layout.create_dirs()?;
         if request.dry_run {
@@ -155,7 +154,7 @@ impl Trees {
                 return Ok(landing.merged(entry, MergeOutcome::Landed, log));
             }
             branch = landing.target.branch;
-            tracing::info!(branch, "it was moved by somebody else; starting over");
+            tracing::info!(branch, "another process moved the target; starting over");
         }
         Err(TreeError::TargetMoved { branch })
     }
@@ -168,14 +167,18 @@ impl Trees {
         proven.is_some_and(|proven| proven == commit || files(proven) == files(commit))
     }
 
-    /// Everything up to the commit that is to land. Touches nothing.
-    fn prepare(&self, entry: &Entry, request: &MergeRequest<'_>) -> Result<Landing, TreeError> {
+    /// All steps up to the commit that is to land. Changes nothing.
+    fn prepare(
+        &self,
+        entry: &Entry,
+        request: &MergeRequest<'_>,
+    ) -> Result<PreparedMerge, TreeError> {
         let head = self.committed_head(entry)?;
         let target = Target::find(&self.layout, request.into.as_deref())?;
         if entry.branch.as_ref() == Some(&target.branch) {
             return Err(TreeError::Invalid {
                 what: format!("branch {:?}", target.branch),
-                why: "it is the worktree's own; say another with --into".into(),
+                why: "it is the worktree's own; name another with --into".into(),
             });
         }
         let builder = Builder {
@@ -191,14 +194,14 @@ impl Trees {
             committer: OnceCell::new(),
         };
         let built = builder.build(request.strategy)?;
-        Ok(Landing {
+        Ok(PreparedMerge {
             target,
             head,
             built,
         })
     }
 
-    /// The commit that is to land, if everything in the tree is committed.
+    /// The commit that is to land, if everything in the worktree is committed.
     fn committed_head(&self, entry: &Entry) -> Result<String, TreeError> {
         if entry.hook_based {
             return Err(TreeError::HookBased {
@@ -236,12 +239,12 @@ impl Trees {
         Ok(head)
     }
 
-    /// Moves the target and writes down that it did; `None` if somebody else was faster.
+    /// Moves the target and records it; `None` if others moved it first.
     fn move_target(
         &self,
         slug: &Slug,
         entry: &Entry,
-        landing: &Landing,
+        landing: &PreparedMerge,
         request: &MergeRequest<'_>,
         turn: &FileLock,
     ) -> Result<Option<Entry>, TreeError> {
@@ -257,12 +260,12 @@ impl Trees {
             pending: true,
             undone: false,
         };
-        // The objects first: a branch must not stand at something the disk does not have.
+        // The objects first: a branch must not name a commit that is not on the disk.
         self.make_durable()?;
-        // Before it moves: after a crash the target itself says whether this is so.
+        // Before it moves: after a crash the target itself says if it did.
         self.note(slug, Some(landed.clone()))?;
         reached(fault::MERGE_NOTED);
-        // After the note: whoever decides otherwise from now on sees that it is about to land.
+        // After the note: a later decision against it sees that it is about to land.
         let wanted = request.wanted.as_ref();
         if wanted.is_some_and(|wanted| !wanted.0(&commit)) {
             self.note(slug, entry.merged.clone())?;
@@ -277,10 +280,10 @@ impl Trees {
             return step.map(|_| None);
         }
         reached(fault::MERGE_MOVED);
-        // If this fails the note stays what it is: a landing the target itself has to confirm.
+        // If this fails, the note is unchanged: a landing that the target itself must confirm.
         self.make_durable()?;
         reached(fault::MERGE_DURABLE);
-        // What is missing in that list is found when it is read.
+        // Reading the list adds a missing landing.
         let task = request.for_task.clone();
         if let Err(error) = self.record_landing(entry, &landed, task) {
             tracing::warn!(%error, "the landing is not in the list of landings");
@@ -289,14 +292,15 @@ impl Trees {
         landed.pending = false;
         let mut after = entry.clone();
         after.merged = Some(landed.clone());
-        // It has landed, whatever becomes of the note.
+        // It has landed, even if the note cannot be written.
         if let Err(error) = self.note(slug, Some(landed)) {
             tracing::warn!(%error, "the registry does not say that it has landed");
         }
         Ok(Some(after))
     }
 
-    /// The tree may be removed by somebody while it lands; then there is nothing to note.
+    /// Records the landing in the worktree's entry; does nothing if the worktree was removed
+    /// meanwhile.
     fn note(&self, slug: &Slug, landed: Option<LandingRecord>) -> Result<(), TreeError> {
         let mut section = self.section()?;
         match section.registry.find_mut(slug) {
@@ -308,8 +312,8 @@ impl Trees {
         }
     }
 
-    /// Where the tree's commits are, if all of them landed and are still there and nothing
-    /// else is in the tree.
+    /// The ref that has the worktree's commits, if all of them landed and are still there and the
+    /// worktree has no other work.
     pub(crate) fn landed_in(&self, entry: &Entry, changes: &Changes) -> Option<String> {
         let landed = entry.merged.as_ref().filter(|landed| !landed.undone)?;
         if !changes.are_only_commits() || changes.head.as_ref() != Some(&landed.head) {
@@ -326,14 +330,14 @@ impl Trees {
     }
 }
 
-/// A result and where it is to go.
-struct Landing {
+/// A result and its target.
+struct PreparedMerge {
     target: Target,
     head: String,
     built: Built,
 }
 
-impl Landing {
+impl PreparedMerge {
     fn commit(&self) -> Option<String> {
         match &self.built {
             Built::Nothing => None,

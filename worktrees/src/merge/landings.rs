@@ -1,9 +1,9 @@
-//! What has landed, oldest first: `landings.json`.
+//! Every landing, oldest first: `landings.json`.
 //!
-//! A tree's entry says where its commits went for as long as there is an entry. This file says
-//! it for good, so that a landing can be undone when its tree is gone. It is written after the
-//! branch has moved; a landing that is missing because somebody was killed in between is taken
-//! over from the registry when the list is read next.
+//! A worktree's entry names the target of its commits for as long as there is an entry. This file
+//! keeps it for good, so that a landing can be undone when its worktree is gone. It is written
+//! after the branch has moved; if a kill in between leaves a landing out, the next reader of the
+//! list takes it over from the registry.
 
 use std::path::PathBuf;
 
@@ -18,30 +18,30 @@ use crate::registry::{Entry, LandingRecord, Registry, Section, is_false};
 use crate::trees::Trees;
 
 const VERSION: u64 = 1;
-/// How many are remembered.
+/// Maximum of landings that are kept.
 const REMEMBERED: usize = 500;
 
 store::words! {
-    /// How a landing was undone.
+    /// The way a landing was undone.
     pub enum UndoneBy {
-        /// The branch stands where it stood before.
+        /// The branch is back at its earlier commit.
         MovingBack = "moved_back",
-        /// A commit on top takes the changes back.
+        /// A commit on top reverts the changes.
         Reverting = "reverted",
     }
 }
 
-/// That a landing was undone, or is about to be.
+/// The undoing of a landing, finished or about to happen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Undone {
-    /// When.
+    /// The time.
     pub at: String,
-    /// How.
+    /// The way it was undone.
     pub by: UndoneBy,
-    /// Where the branch stood after it.
+    /// The commit of the branch after it.
     pub to: String,
-    /// Something of it is not done; whether the branch has moved, it says itself.
+    /// True if some of it is not done; the branch itself says if it has moved.
     #[serde(default, skip_serializing_if = "is_false")]
     pub pending: bool,
 }
@@ -50,7 +50,7 @@ pub struct Undone {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Landing {
-    /// Counts up, in each repository.
+    /// The number of the landing, counted in each repository.
     pub id: u64,
     /// The worktree.
     pub worktree: String,
@@ -59,15 +59,15 @@ pub struct Landing {
     pub task: Option<String>,
     /// The branch, without `refs/heads/`.
     pub into: String,
-    /// Where the branch stood before.
+    /// The commit of the branch before.
     pub from: String,
-    /// The commit it was moved to.
+    /// The commit the branch was moved to.
     pub commit: String,
     /// The commit of the worktree that is part of it.
     pub head: String,
-    /// When.
+    /// The time.
     pub at: String,
-    /// Whether it was undone.
+    /// The undoing; `None` if it was not undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undone: Option<Undone>,
     #[serde(flatten)]
@@ -75,7 +75,7 @@ pub struct Landing {
 }
 
 impl Landing {
-    /// True if it counts: nobody has undone it, or began to and it is not known how that ended.
+    /// True if the landing counts: it was not undone, and no undoing of it has an unknown end.
     pub fn stands(&self) -> bool {
         self.undone.as_ref().is_none_or(|undone| undone.pending)
     }
@@ -92,7 +92,7 @@ impl Landing {
 pub(crate) struct LandingList {
     #[serde(default)]
     v: u64,
-    /// The last number given out.
+    /// The last number in use.
     #[serde(default)]
     last: u64,
     #[serde(default)]
@@ -106,14 +106,14 @@ fn path(layout: &Layout) -> PathBuf {
 }
 
 impl LandingList {
-    /// The list as it is. One that nobody can read is empty: what the registry knows of landings
-    /// is added to it, and no landing has to wait for a repair.
+    /// The current list. An unreadable one counts as empty: the landings in the registry are added
+    /// to it, and no landing has to wait for a repair.
     pub(crate) fn load(layout: &Layout) -> Result<Self, TreeError> {
         Ok(Self::read(layout)?.unwrap_or_default())
     }
 
-    /// The same for whoever holds the section's lock and is about to write it: one that nobody can
-    /// read is put aside, so that nothing of it is lost.
+    /// The same for a caller that holds the section's lock and is about to write: an unreadable
+    /// list is moved aside, so that it is not lost.
     fn load_to_change(layout: &Layout) -> Result<Self, TreeError> {
         match Self::read(layout)? {
             Some(list) => Ok(list),
@@ -125,7 +125,7 @@ impl LandingList {
         }
     }
 
-    /// The list, or nothing if nobody can read it.
+    /// The list; `None` if it is unreadable.
     fn read(layout: &Layout) -> Result<Option<Self>, TreeError> {
         let path = path(layout);
         let Some(bytes) = atomic::read(&path)? else {
@@ -141,7 +141,7 @@ impl LandingList {
         Ok(None)
     }
 
-    /// Writes it. The section's lock is what keeps others from doing so.
+    /// Writes it. The section's lock keeps others from doing so.
     fn save(&mut self, layout: &Layout, section: &Section<'_>) -> Result<(), TreeError> {
         let path = path(layout);
         StoreError::check_version(&path, self.v, VERSION)?;
@@ -195,7 +195,7 @@ impl LandingList {
 }
 
 impl Trees {
-    /// Everything that has landed as far as is remembered, oldest first.
+    /// All landings that are kept, oldest first.
     pub fn landings(&self) -> Result<Vec<Landing>, TreeError> {
         let registry = Registry::load(&self.layout)?;
         let list = LandingList::load(&self.layout)?;
@@ -214,19 +214,19 @@ impl Trees {
         }
     }
 
-    /// The same as it is written down, for whoever only looks: one that was cut short just now is
-    /// not completed by it.
+    /// The same as recorded, for readers only: a landing that was interrupted just now is not
+    /// completed.
     pub fn recorded_landings(&self) -> Result<Vec<Landing>, TreeError> {
         Ok(LandingList::load(&self.layout)?.landings)
     }
 
-    /// The files in which worktrees and landings are written down; nothing about them changes
-    /// without a change of one of them.
+    /// The files with the records of worktrees and landings; every change of a record changes one
+    /// of them.
     pub fn record_files(&self) -> [PathBuf; 2] {
         [self.layout.registry(), path(&self.layout)]
     }
 
-    /// True if the branch was really moved: one whose mover was killed says so itself.
+    /// True if the branch has moved: after a kill, the branch itself says so.
     fn has_landed(&self, landed: &LandingRecord) -> bool {
         let on_branch = || {
             let tip = self.layout.tip_of(&landed.into).ok().flatten()?;
@@ -235,7 +235,7 @@ impl Trees {
         !landed.pending || on_branch() == Some(true)
     }
 
-    /// Writes a landing down, once.
+    /// Records a landing, once.
     pub(crate) fn record_landing(
         &self,
         entry: &Entry,
@@ -251,7 +251,7 @@ impl Trees {
         Ok(())
     }
 
-    /// Notes with a landing whether it is undone, and with its tree, if there is one.
+    /// Records the undoing in the landing, and in its worktree's entry, if there is one.
     pub(crate) fn note_undone(&self, id: u64, undone: Option<Undone>) -> Result<(), TreeError> {
         let mut section = self.section()?;
         let mut list = LandingList::load_to_change(&self.layout)?;

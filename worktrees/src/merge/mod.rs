@@ -1,6 +1,8 @@
-//! Getting the commits of a worktree onto a branch: its work as one commit (`seal`), landing it
+//! Lands the commits of a worktree on a branch: its work as one commit (`seal`), landing it
 //! (`land`), the commits that land (`build`), the branch they land on (`target`), landings that
-//! were cut short (`interrupted`), what has landed (`landings`), undoing it (`take_back`, `go_back`), commits kept by refs (`pin`), a `.gitmodules` that git refuses (`modules_file`), and patches (`patch`).
+//! were cut short (`interrupted`), the list of landings (`landings`), undoing one (`take_back`,
+//! `go_back`), commits kept by refs (`pin`), a `.gitmodules` that git refuses (`modules_file`), and
+//! patches (`patch`).
 
 mod build;
 mod compare;

@@ -1,5 +1,5 @@
-//! `.gitmodules` that an agent wrote. An address in it can be an option of a program, which git takes from
-//! nobody who pushes it; a commit of ours must not bring it in either.
+//! `.gitmodules` that an agent wrote. An address in it can be an option of a program, so git
+//! refuses a push of such a file; a commit of ccb must not contain it either.
 
 use std::path::Path;
 
@@ -13,7 +13,8 @@ use crate::layout::Layout;
 /// The file's name.
 pub(super) const NAME: &str = ".gitmodules";
 
-/// Why git refuses the file in `tree`, if it does. Nothing of it gets to the repository's objects.
+/// The reason why git refuses the file in `tree`, if it does. The file is not added to the
+/// repository's objects.
 pub(super) fn refused(layout: &Layout, tree: &Path) -> Result<Option<String>, TreeError> {
     let file = tree.join(NAME);
     let Ok(meta) = std::fs::symlink_metadata(&file) else {
@@ -37,7 +38,8 @@ pub(super) fn refused(layout: &Layout, tree: &Path) -> Result<Option<String>, Tr
     }
 }
 
-/// Makes a tree of the file alone, among objects of its own, and has git check it like a push.
+/// Makes a git tree with only this file, in an object store of its own, and has git check it like a
+/// push.
 fn check(layout: &Layout, scratch: &Path, file: &Path) -> Result<(), TreeError> {
     let git = |verb: &str| -> Git {
         layout

@@ -1,7 +1,7 @@
-//! Commits as files: made for others to apply, and applied.
+//! Commits as files: patches made for others, and patches applied.
 //!
-//! A patch is what `git format-patch` writes, whole and binary-safe, so that anybody with git can
-//! apply it without us. Applying is one `git am`: all of them, or the repository is as it was.
+//! A patch is the output of `git format-patch`, whole and binary-safe, so that any git can apply it
+//! without ccb. Applying is one `git am`: all patches, or the repository is unchanged.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,10 +10,10 @@ use crate::error::TreeError;
 pub use crate::git::FileStat;
 use crate::git::{Git, History, line, path_from, zero_split};
 
-/// How long git may take to make or apply patches.
+/// Time limit of git for making or applying patches.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
-/// Has `git diff-tree` print the paths that differ.
+/// Makes `git diff-tree` print the paths that differ.
 pub(crate) const NAMES_ONLY: [&str; 5] = [
     "-r",
     "-z",
@@ -22,22 +22,22 @@ pub(crate) const NAMES_ONLY: [&str; 5] = [
     "--end-of-options",
 ];
 
-/// Who commits, where the environment says so and not a configuration file.
+/// The committer, if the environment and no configuration file names one.
 const IDENTITY: [&str; 2] = ["GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
 
 /// The result of applying patches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Applied {
-    /// All of them were; the commit they end in.
+    /// All of them were applied.
     All {
-        /// Its full name.
+        /// The full name of the last commit.
         commit: String,
     },
-    /// One of them does not fit; the repository is as it was.
+    /// One of them does not apply; the repository is unchanged.
     Stopped {
-        /// Which of the files.
+        /// The file with that patch.
         file: PathBuf,
-        /// git's words.
+        /// The output of git.
         why: String,
     },
 }
@@ -47,7 +47,7 @@ pub fn resolve(dir: &Path, spec: &str) -> Result<String, TreeError> {
     History::open(dir).resolve(spec)
 }
 
-/// The top of the working tree that `dir` is in.
+/// The top of the worktree that `dir` is in.
 pub fn top(dir: &Path) -> Result<PathBuf, TreeError> {
     let bytes = Git::at(dir, "rev-parse").arg("--show-toplevel").run();
     let bytes = bytes.map_err(|error| match error {
@@ -99,7 +99,8 @@ pub fn contents(dir: &Path, commit: &str) -> Result<Vec<(String, String)>, TreeE
     Ok(zero_split(&bytes).filter_map(read).collect())
 }
 
-/// How many files of the working tree of `dir` differ from its last commit, and how many git does not know.
+/// The number of files in the worktree of `dir` that differ from its last commit, and of untracked
+/// ones.
 pub fn uncommitted(dir: &Path) -> Result<(usize, usize), TreeError> {
     let bytes = Git::status(dir)
         .args(["--porcelain", "-z", "--no-renames", "--untracked-files=all"])
@@ -110,9 +111,9 @@ pub fn uncommitted(dir: &Path) -> Result<(usize, usize), TreeError> {
     Ok((zero_split(&bytes).count() - unknown, unknown))
 }
 
-/// True if git knows who commits in the repository of `dir`.
+/// True if git knows a committer in the repository of `dir`.
 pub fn has_identity(dir: &Path) -> bool {
-    // A name git makes up from the machine's is not an answer.
+    // A name that git derives from the machine's does not count.
     with_identity(Git::with_config(dir, "var", &["user.useConfigOnly=true"]))
         .arg("GIT_COMMITTER_IDENT")
         .run()
@@ -121,7 +122,7 @@ pub fn has_identity(dir: &Path) -> bool {
 
 /// The commits from `base` to `commit` as one file of mails.
 ///
-/// A history with merges cannot be told as mails; it becomes one commit with the same result.
+/// A history with merges has no form as mails; it becomes one commit with the same result.
 pub fn format(dir: &Path, base: &str, commit: &str) -> Result<Vec<u8>, TreeError> {
     let range = format!("{base}..{commit}");
     if History::open(dir).is_next(base, commit) {
@@ -150,13 +151,13 @@ const PLAIN: &[&str] = &[
     "log.decorate=false",
     "core.quotePath=true",
 ];
-/// How the change itself is written.
+/// The form of the change itself.
 const DIFF: &str = "--binary --full-index --no-renames --no-ext-diff --no-textconv \
     --src-prefix=a/ --dst-prefix=b/";
-/// How many patches one git makes: all of them are in memory.
+/// Maximum of patches made by one git: all of them are in memory.
 const BATCH: usize = 100;
 
-/// What [`format()`] gives for each of these pairs of base and commit, by far fewer processes.
+/// The result of [`format()`] for each of these pairs of base and commit, by far fewer processes.
 pub fn format_all(dir: &Path, pairs: &[(String, String)]) -> Vec<Result<Vec<u8>, TreeError>> {
     let history = History::open(dir);
     let mut made: Vec<Option<Vec<u8>>> = vec![None; pairs.len()];
@@ -179,7 +180,7 @@ pub fn format_all(dir: &Path, pairs: &[(String, String)]) -> Vec<Result<Vec<u8>,
     .collect()
 }
 
-/// One mail for each of these commits, none of which is a merge; nothing if they cannot be told
+/// One mail for each of these commits, none of which is a merge; `None` if the mails cannot be told
 /// apart.
 fn log_as_mails(dir: &Path, commits: &[&str]) -> Option<Vec<Vec<u8>>> {
     let out = Git::with_config(dir, "log", PLAIN)
@@ -222,8 +223,8 @@ pub fn stat(dir: &Path, base: &str, commit: &str) -> Result<Vec<FileStat>, TreeE
     stat_in(&History::open(dir), dir, base, commit)
 }
 
-/// What [`stat()`] gives for each of these pairs of base and commit. The repository is opened once: with it
-/// comes its index, which names every file.
+/// The result of [`stat()`] for each of these pairs of base and commit. The repository is opened
+/// once: that reads its index, which names every file.
 pub fn stat_all(dir: &Path, pairs: &[(String, String)]) -> Vec<Result<Vec<FileStat>, TreeError>> {
     let history = History::open(dir);
     let one = |(base, commit): &(String, String)| stat_in(&history, dir, base, commit);
@@ -270,7 +271,7 @@ fn mails(dir: &Path, range: &str) -> Result<Vec<u8>, TreeError> {
         .run()
 }
 
-/// One commit on `base` with the files of `commit`, by its author and in its words.
+/// One commit on `base` with the files, the author and the message of `commit`.
 fn squashed(dir: &Path, base: &str, commit: &str) -> Result<String, TreeError> {
     let said = Git::at(dir, "show")
         .args([
@@ -293,7 +294,7 @@ fn squashed(dir: &Path, base: &str, commit: &str) -> Result<String, TreeError> {
     Ok(line(&git.input(message.into_bytes()).run()?))
 }
 
-/// Applies `files`, in this order, to the working tree of `dir`: all of them or none.
+/// Applies `files`, in this order, to the worktree of `dir`: all of them or none.
 pub fn apply(dir: &Path, files: &[PathBuf], three_way: bool) -> Result<Applied, TreeError> {
     let before = resolve(dir, "HEAD")?;
     if files.is_empty() {
@@ -329,7 +330,7 @@ pub fn apply(dir: &Path, files: &[PathBuf], three_way: bool) -> Result<Applied, 
     }
 }
 
-/// Whether `files` would apply to the last commit of `dir`; touches neither tree nor index.
+/// Checks if `files` would apply to the last commit of `dir`; touches neither worktree nor index.
 pub fn check(
     dir: &Path,
     files: &[PathBuf],
@@ -384,7 +385,7 @@ fn file_with_mail(files: &[PathBuf], at: usize) -> Result<PathBuf, TreeError> {
     Ok(files.last().cloned().unwrap_or_default())
 }
 
-/// How many mails `git format-patch` put into a file.
+/// The number of mails that `git format-patch` put into a file.
 fn mails_in(bytes: &[u8]) -> usize {
     let starts = |row: &&[u8]| {
         row.strip_prefix(b"From ").is_some_and(|rest| {

@@ -1,8 +1,8 @@
-//! Commits that count although no tree has them any more: kept, checked, put on a branch.
+//! Commits that are kept although no worktree has them any more: pinned, checked, put on a branch.
 //!
-//! Whoever has taken the result of a tree for good pins its commit under `refs/ccb/`; then the
-//! tree can go. Such commits are brought together ([`Trees::compose`]), checked in a tree of
-//! their own, and put on a branch, which moves in one step of git's.
+//! A caller that accepts the result of a worktree for good pins its commit under `refs/ccb/`; then
+//! the worktree can be removed. Such commits are merged ([`Trees::compose`]), checked in a worktree
+//! of their own, and put on a branch, which moves in one step of git's.
 
 use std::path::{Path, PathBuf};
 
@@ -17,8 +17,8 @@ use crate::slug::Slug;
 use crate::trees::Trees;
 
 impl Trees {
-    /// Keeps `commit` under `refs/ccb/<name>`, whatever becomes of the tree it was made in. Call
-    /// [`Self::make_durable`] before anything else that keeps it goes.
+    /// Keeps `commit` under `refs/ccb/<name>`, even if the worktree it was made in is removed. Call
+    /// [`Self::make_durable`] before you remove anything else that keeps it.
     pub fn pin(&self, name: &str, commit: &str) -> Result<(), TreeError> {
         let reference = pin_name(name)?;
         links::refuse(&self.layout, None, &reference)?;
@@ -32,7 +32,7 @@ impl Trees {
         Ok(())
     }
 
-    /// Keeps all of `commits` under one name, in place of what was kept there, and takes away the
+    /// Keeps all of `commits` under one name, replacing the commits kept there, and removes the
     /// single names `instead_of`. `false` if only those can keep them.
     pub fn keep_together(
         &self,
@@ -49,7 +49,7 @@ impl Trees {
         Ok(true)
     }
 
-    /// Takes these names away, where they are.
+    /// Removes these names, if they exist.
     pub fn unpin(&self, names: &[String]) -> Result<(), TreeError> {
         let mut input = String::new();
         let history = self.layout.history();
@@ -66,7 +66,7 @@ impl Trees {
         Ok(())
     }
 
-    /// The names under `prefix`, which ends with a slash, that commits are kept under.
+    /// The names of kept commits under `prefix`, which ends with a slash.
     pub fn pins_below(&self, prefix: &str) -> Result<Vec<String>, TreeError> {
         let lines = self
             .layout
@@ -79,8 +79,8 @@ impl Trees {
         Ok(names.map(str::to_owned).collect())
     }
 
-    /// A commit on `onto` that does what was done from `base` to `commit`, in the words and name of
-    /// the latter; `None` if that does not go together, or only git itself could do it.
+    /// A commit on `onto` with the changes from `base` to `commit` and the message and author of
+    /// the latter; `None` if they conflict, or if only git itself could do it.
     pub fn transplant(&self, base: &str, commit: &str, onto: &str) -> Option<String> {
         in_process::transplant(&self.layout, base, commit, onto)
     }
@@ -90,7 +90,7 @@ impl Trees {
         self.layout.history().tip(&pin_name(name)?)
     }
 
-    /// Writes the commits kept under these names into one file, without what `not` has: for a
+    /// Writes the commits kept under these names into one file, without the commits of `not`: for a
     /// copy of the repository that does not have them.
     pub fn save_pins(&self, names: &[String], not: &str, path: &Path) -> Result<(), TreeError> {
         let mut input = String::new();
@@ -111,7 +111,7 @@ impl Trees {
         Ok(atomic::publish(&new, path, self.options.durability)?)
     }
 
-    /// Takes over the commits in such a file, for good. What is here already stays as it is.
+    /// Takes over the commits in such a file, for good. Existing names are not changed.
     pub fn load_pins(&self, path: &Path) -> Result<(), TreeError> {
         self.layout
             .git("fetch")
@@ -130,13 +130,13 @@ impl Trees {
         full.is_ok_and(|found| found == commit)
     }
 
-    /// Where a branch stands, if there is one of this name.
+    /// The commit of a branch; `None` if there is no branch of this name.
     pub fn branch_tip(&self, branch: &str) -> Result<Option<String>, TreeError> {
         self.layout.history().tip(&branch_name(branch)?)
     }
 
-    /// Runs the check on `commit` in a tree of its own; returns where its output is. `label` is
-    /// part of that file's name.
+    /// Runs the check on `commit` in a worktree of its own; returns the path of its output. `label`
+    /// is part of that file's name.
     pub fn check_result(
         &self,
         label: &Slug,
@@ -147,9 +147,9 @@ impl Trees {
         self.check_commit(label, commit, check)
     }
 
-    /// Makes `branch` stand at `commit`. One that exists moves forward only, with the working
-    /// tree that has it checked out; unless it is where `own` says, which nobody has but whoever
-    /// put it there: that one may be built anew. Not on the disk before [`Self::make_durable`].
+    /// Sets `branch` to `commit`. An existing one only moves forward, with the worktree that has it
+    /// checked out; unless it is at `own`, a commit that only the caller has put there: that branch
+    /// may be built anew. Not on the disk before [`Self::make_durable`].
     pub fn put_branch(
         &self,
         branch: &str,
@@ -160,7 +160,7 @@ impl Trees {
         let reference = branch_name(branch)?;
         let timeout = self.options.checkout_timeout;
         let turn = FileLock::exclusive(&self.layout.landing_lock(), "landing commits", timeout)?;
-        // The objects first: a branch must not stand at something the disk does not have.
+        // The objects first: a branch must not name a commit that is not on the disk.
         self.make_durable()?;
         let history = self.layout.history();
         let update = |old: &str| {
@@ -174,7 +174,7 @@ impl Trees {
             branch: branch.to_owned(),
         };
         let Some(tip) = history.tip(&reference)? else {
-            // What git takes for "nowhere".
+            // git's name for "nowhere".
             let zero = "0".repeat(commit.len());
             update(&zero).map_err(|_| moved())?;
             return Ok(());
@@ -211,7 +211,7 @@ fn valid(reference: String) -> Result<String, TreeError> {
         true => Ok(reference),
         false => Err(TreeError::Invalid {
             what: format!("{reference:?}"),
-            why: "git does not take it for the name of a branch".into(),
+            why: "git does not accept it as the name of a branch".into(),
         }),
     }
 }

@@ -1,4 +1,4 @@
-//! Commits everything that was done in a worktree, so that it can be checked and landed.
+//! Commits all work in a worktree, so that it can be checked and landed.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -17,24 +17,24 @@ use crate::registry::Entry;
 use crate::slug::Slug;
 use crate::trees::Trees;
 
-/// A tree whose every change is committed.
+/// A worktree whose changes are all committed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sealed {
-    /// Everything that was done.
+    /// The commit with all work.
     pub commit: String,
-    /// Where the tree started.
+    /// The commit the worktree started from.
     pub base: Option<String>,
-    /// Something differs from the base.
+    /// True if anything differs from the base.
     pub changed: bool,
-    /// What is in the tree now.
+    /// The present changes of the worktree.
     pub seen: Changes,
-    /// Why the commits that the agent made itself are not part of it, only its files.
+    /// The reason why the agent's own commits are not part of it, only its files.
     pub history_refused: Option<String>,
 }
 
 impl Trees {
-    /// Commits whatever is not committed in the tree, in which nobody may be at work. Ignored
-    /// files stay what they are. The commit and its branch are on the disk afterwards.
+    /// Commits all uncommitted work in the worktree, which must not be in use. Ignored files stay
+    /// ignored. The commit and its branch are on the disk afterwards.
     pub fn seal(&self, slug: &Slug, message: &str) -> Result<Sealed, TreeError> {
         let entry = self.get(slug)?;
         if entry.hook_based {
@@ -53,7 +53,7 @@ impl Trees {
             return Err(refused(format!("a {what} is under way in it")));
         }
         if found.unmerged > 0 {
-            return Err(refused("it has conflicts nobody has resolved".into()));
+            return Err(refused("it has unresolved conflicts".into()));
         }
         if let Some(name) = &found.moved_module {
             let why = format!(
@@ -85,8 +85,8 @@ impl Trees {
         Ok(sealed)
     }
 
-    /// Commits what is at these paths, and nothing else. The porcelain would look at every file
-    /// of the tree for each of its steps; here, only the paths are looked at.
+    /// Commits the content of these paths, and nothing else. The porcelain would look at every file
+    /// of the worktree for each of its steps; this function only looks at the paths.
     fn commit(
         &self,
         entry: &Entry,
@@ -122,7 +122,7 @@ impl Trees {
         Ok(commit)
     }
 
-    /// Puts what is at these paths now into the index.
+    /// Puts the present content of these paths into the index.
     fn take_in(&self, entry: &Entry, paths: &[Vec<u8>]) -> Result<(), TreeError> {
         let dir = entry.path();
         let found = sort_out(dir, paths).map_err(|why| TreeError::NotMergeable {
@@ -145,7 +145,7 @@ impl Trees {
     }
 
     /// Moves the worktree's registered branch, by its full name, and puts HEAD on it. Another
-    /// branch that HEAD says it is on stays where it is: it may be anybody's.
+    /// branch that HEAD claims to be on is not moved: it may be the user's.
     pub(crate) fn move_branch(
         &self,
         entry: &Entry,
@@ -193,7 +193,7 @@ impl Trees {
             .args([reference, to, &from])
             .run();
         match moved {
-            // Killed when it had just done it, it was started again and did not know.
+            // A git killed right after the move is restarted and does not know of it.
             Err(_) if self.layout.history().tip(reference)?.as_deref() == Some(to) => Ok(()),
             moved => moved.map(drop),
         }
@@ -217,23 +217,23 @@ impl Trees {
         })
     }
 
-    /// Why the tree is not exactly at `commit` any more, if it is not.
+    /// The reason why the worktree is no longer exactly at `commit`, if so.
     pub fn unsealed(&self, slug: &Slug, commit: &str) -> Result<Option<String>, TreeError> {
         Ok(self.changes(slug)?.beyond(commit))
     }
 
-    /// The commit `spec` means in the main tree.
+    /// The commit that `spec` means in the main worktree.
     pub fn resolve(&self, spec: &str) -> Result<String, TreeError> {
         self.layout.history().resolve(spec)
     }
 
-    /// A commit that has everything of `start` and of all `commits`: one of them if it is that
+    /// A commit that has everything of `start` and of all `commits`: one of them if it has that
     /// already, else a merge that no branch names. Conflicts name the files.
     pub fn compose(&self, start: &str, commits: &[String]) -> Result<String, TreeError> {
         self.compose_as(start, commits, "Bring together finished work")
     }
 
-    /// The same, with these words for the merge.
+    /// The same, with this message for the merge.
     pub fn compose_as(
         &self,
         start: &str,
@@ -289,7 +289,7 @@ impl Trees {
             .ok()
     }
 
-    /// Where merging `theirs` into `ours` needs somebody to decide. Empty if that cannot be told without
+    /// The conflicts of merging `theirs` into `ours`. Empty if they cannot be found without
     /// starting git.
     pub fn conflict_places(&self, ours: &str, theirs: &str) -> Vec<ConflictPlace> {
         in_process::conflicts(&self.layout, ours, theirs).unwrap_or_default()
@@ -320,13 +320,13 @@ impl Trees {
 
 /// The paths of a worktree whose state goes into the index.
 struct SortedOut<'p> {
-    /// Something above them is a link or a file now, so there is no such file any more. git refuses
+    /// Paths whose parent is a link or a file now, so there is no such file any more. git refuses
     /// to look behind links.
     behind_links: Vec<&'p [u8]>,
     others: Vec<&'p [u8]>,
 }
 
-/// Tells the paths apart; an error names what git cannot keep.
+/// Sorts the paths by kind; an error names a file that git cannot keep.
 fn sort_out<'p>(dir: &Path, paths: &'p [Vec<u8>]) -> Result<SortedOut<'p>, String> {
     let mut sorted = SortedOut {
         behind_links: Vec::new(),
@@ -383,7 +383,7 @@ fn commit_by_git(dir: &Path, tree: &str, parent: &str, message: &str) -> Result<
         if known.is_ok() {
             return Err(error);
         }
-        // Nobody told git who commits here; that is no reason to lose work.
+        // git has no committer; that is no reason to lose work.
         let mut commit = commit();
         for role in ["AUTHOR", "COMMITTER"] {
             commit = commit

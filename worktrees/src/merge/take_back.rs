@@ -1,8 +1,8 @@
-//! Undoing a landing.
+//! Undoes a landing.
 //!
-//! As long as nothing is on top of it and nobody else has it, the branch goes back to where it
-//! stood, and it is as if nothing had landed. Otherwise a commit on top takes the changes back;
-//! that one is checked and lands like any other.
+//! If nothing is on top of it and nothing else builds on it, the branch goes back to its earlier
+//! commit, as if the landing had never been. Otherwise a commit on top reverts the changes; that
+//! commit is checked and lands like any other.
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
@@ -20,42 +20,42 @@ use crate::registry::Event;
 use crate::slug::Slug;
 use crate::trees::Trees;
 
-/// How often it starts over because somebody else moved the branch.
+/// Maximum of attempts if others move the branch.
 const MAX_ATTEMPTS: usize = 5;
 
-/// How a landing is to be undone.
+/// The request to undo a landing.
 #[derive(Debug, Default)]
 pub struct TakeBackRequest<'a> {
-    /// Of the commit that takes the changes back, where one is needed.
+    /// The message of the reverting commit, if one is needed.
     pub message: String,
-    /// What must pass on that commit before the branch moves.
+    /// The check that must pass on that commit before the branch moves.
     pub check: Option<Check<'a>>,
-    /// Only say what would happen.
+    /// True to only report what would happen.
     pub dry_run: bool,
 }
 
 /// A landing that was undone, or could be.
 #[derive(Debug)]
 pub struct TakenBack {
-    /// As it is written down now.
+    /// The present record of the landing.
     pub landing: Landing,
-    /// How it was undone.
+    /// The way it was undone.
     pub by: UndoneBy,
-    /// Why the branch could not just go back.
+    /// The reason why the branch could not just go back.
     pub why: Option<String>,
-    /// Where the branch stood.
+    /// The commit of the branch before.
     pub before: String,
-    /// Where it stands, or would.
+    /// The commit of the branch after; for a dry run, the one it would have.
     pub after: String,
-    /// The working tree that has the branch checked out and moved along.
+    /// The worktree that has the branch checked out and moved along.
     pub checkout: Option<PathBuf>,
     /// The output of the check, if one ran.
     pub log: Option<PathBuf>,
 }
 
 impl Trees {
-    /// Undoes a landing on its branch. Nothing else is changed; when the caller has seen to the
-    /// rest, [`Self::confirm_undone`] says so.
+    /// Undoes a landing on its branch and changes nothing else. After the caller has updated the
+    /// rest, it calls [`Self::confirm_undone`].
     pub fn take_back(
         &self,
         id: u64,
@@ -94,7 +94,7 @@ impl Trees {
         Err(TreeError::TargetMoved { branch })
     }
 
-    /// Everything that depended on a landing knows that it is undone.
+    /// Confirms that everything that depended on the landing knows that it is undone.
     pub fn confirm_undone(&self, id: u64) -> Result<(), TreeError> {
         let list = LandingList::load(&self.layout)?;
         let undone = list.get(id).and_then(|landing| landing.undone.clone());
@@ -110,8 +110,8 @@ impl Trees {
         }
     }
 
-    /// The landings that are undone on their branch, and nobody has confirmed it: whoever began
-    /// was killed. Those whose branch did not move stand again.
+    /// The landings that are undone on their branch without a confirmation: their process was
+    /// killed. Those whose branch did not move count as landed again.
     pub fn half_undone(&self) -> Result<Vec<Landing>, TreeError> {
         if !LandingList::load(&self.layout)?
             .landings
@@ -128,8 +128,8 @@ impl Trees {
         Ok(list.landings.into_iter().filter(is_half_undone).collect())
     }
 
-    /// Looks at each landing that somebody began to undo; the turn to land is held, so nobody
-    /// is at it.
+    /// Settles each landing whose undoing was begun; the landing lock is held, so none is under
+    /// way.
     pub(crate) fn settle_undos(&self) -> Result<(), TreeError> {
         for landing in LandingList::load(&self.layout)?.landings {
             let Some(undone) = landing.undone.as_ref().filter(|undone| undone.pending) else {
@@ -157,7 +157,7 @@ impl Trees {
         Ok(())
     }
 
-    /// What is to be done. Touches nothing.
+    /// The steps to take. Changes nothing.
     fn plan(&self, id: u64, request: &TakeBackRequest<'_>) -> Result<Plan, TreeError> {
         let list = LandingList::load(&self.layout)?;
         let landing = list.get(id).cloned().ok_or(TreeError::NoLanding { id })?;
@@ -186,7 +186,7 @@ impl Trees {
         })
     }
 
-    /// Why the branch cannot just go back to where it stood, if so.
+    /// The reason why the branch cannot just go back, if so.
     fn why_not_back(
         &self,
         landing: &Landing,
@@ -218,7 +218,7 @@ impl Trees {
         }))
     }
 
-    /// A commit on top of the branch without what the landing brought.
+    /// A commit on top of the branch that reverts the landing.
     fn revert(
         &self,
         landing: &Landing,
@@ -249,7 +249,7 @@ impl Trees {
         })
     }
 
-    /// Moves the branch; `None` if somebody else was faster.
+    /// Moves the branch; `None` if others moved it first.
     fn carry_out(&self, plan: &Plan, turn: &FileLock) -> Result<Option<Undone>, TreeError> {
         let (landing, target) = (&plan.landing, &plan.target);
         let undone = Undone {
@@ -259,7 +259,7 @@ impl Trees {
             pending: true,
         };
         self.make_durable()?;
-        // Before it moves: after a crash the branch itself says whether this is so.
+        // Before it moves: after a crash the branch itself says if it did.
         self.note_undone(landing.id, Some(undone.clone()))?;
         reached(fault::TAKE_BACK_NOTED);
         let timeout = self.options.checkout_timeout;
@@ -277,7 +277,7 @@ impl Trees {
         Ok(Some(undone))
     }
 
-    /// What the work of a tree is compared with when it lands again after a commit took it back:
+    /// The commit to compare a worktree's work with when it lands again after a commit reverted it:
     /// to git its commits are part of the branch.
     pub(crate) fn landed_before(
         &self,
@@ -322,7 +322,7 @@ fn event(done: &TakenBack) -> Event {
     event
 }
 
-/// A landing, and how it can be undone.
+/// A landing, and the way to undo it.
 struct Plan {
     landing: Landing,
     target: Target,

@@ -1,4 +1,4 @@
-//! The branch that commits land on: where it stands, who has it checked out, moving it.
+//! The branch that commits land on: its commit, its checkout, moving it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::layout::Layout;
 use crate::merge::interrupted;
 use crate::remote::{RemoteBranch, branch_of_remote};
 
-/// How often a checkout is made to fast_forward its branch if somebody kills git at it.
+/// Maximum of attempts to fast-forward a checkout if git is killed.
 const MAX_TRIES: usize = 5;
 
 /// A branch as it was found.
@@ -19,11 +19,11 @@ const MAX_TRIES: usize = 5;
 pub(crate) struct Target {
     /// Without `refs/heads/`.
     pub(crate) branch: String,
-    /// The commit it stands at.
+    /// Its commit.
     pub(crate) tip: String,
-    /// The working tree that has it checked out.
+    /// The worktree that has it checked out.
     pub(crate) checkout: Option<PathBuf>,
-    /// It is a branch of a remote.
+    /// The remote's branch, if it is one.
     pub(crate) remote: Option<RemoteBranch>,
 }
 
@@ -35,7 +35,7 @@ pub(crate) enum TargetMove {
 }
 
 impl Target {
-    /// The branch that is meant; the main tree's if none is named.
+    /// The named branch; the main worktree's if `None`.
     pub(crate) fn find(layout: &Layout, into: Option<&str>) -> Result<Self, TreeError> {
         if let Some(remote) = into.and_then(RemoteBranch::parse) {
             return Self::at_remote(layout, remote);
@@ -52,7 +52,7 @@ impl Target {
                 main.ok_or_else(|| {
                     invalid(
                         "the main worktree".into(),
-                        "it is on no branch; say where to land with --into",
+                        "it is on no branch; name the target with --into",
                     )
                 })?
             }
@@ -74,7 +74,7 @@ impl Target {
         })
     }
 
-    /// A branch that several machines land on, as it stands there now.
+    /// A branch at a remote that several machines land on, in its present state.
     fn at_remote(layout: &Layout, at: RemoteBranch) -> Result<Self, TreeError> {
         let tip = at.fetch(layout)?.ok_or_else(|| TreeError::Invalid {
             what: format!("branch {:?}", at.branch),
@@ -88,7 +88,7 @@ impl Target {
         })
     }
 
-    /// Moves it from where it stood to `commit`, which is a descendant of that.
+    /// Moves it from its commit to `commit`, a descendant.
     pub(crate) fn advance(
         &self,
         layout: &Layout,
@@ -104,9 +104,8 @@ impl Target {
         }
         let reference = format!("refs/heads/{}", self.branch);
         let moved = match &self.checkout {
-            // Files and branch move together, or git says what is in the way. Nothing in the
-            // user's settings may turn this into another kind of merge, and ignored files
-            // are as good as any others.
+            // Files and branch move together, or git names the obstacle. No setting of the user may
+            // turn this into another kind of merge, and ignored files are as good as any others.
             Some(dir) if dir.is_dir() => self.fast_forward(layout, dir, commit, turn, timeout),
             Some(dir) => {
                 return Err(self.refused(dir.clone(), "that directory is gone".into()));
@@ -136,8 +135,8 @@ impl Target {
         }
     }
 
-    /// Has the checkout fast_forward the branch to `commit`. A git that is killed on the way leaves some
-    /// files behind that are the new ones already; they are put back, and it begins again.
+    /// Fast-forwards the branch in its checkout to `commit`. A killed git leaves some files new
+    /// already; they are put back, and the attempt starts over.
     fn fast_forward(
         &self,
         layout: &Layout,
@@ -182,9 +181,9 @@ impl Target {
     }
 }
 
-/// Why git does not move a branch, in one line with the files.
+/// The reason why git does not move a branch, in one line with the files.
 pub(crate) fn in_a_line(said: &str) -> String {
-    // The files stand below, each after a tab.
+    // The files follow, each after a tab.
     let files = said.lines().filter_map(|line| line.strip_prefix('\t'));
     let files: Vec<&str> = files.map(str::trim).collect();
     if said.contains("would be overwritten by merge") && !files.is_empty() {
@@ -198,7 +197,7 @@ pub(crate) fn in_a_line(said: &str) -> String {
     lines.collect::<Vec<_>>().join("; ")
 }
 
-/// Every working tree with the branch it is on, the main one first.
+/// Every worktree with the branch it is on, the main one first.
 fn checkouts(layout: &Layout) -> Result<Vec<(PathBuf, Option<String>)>, TreeError> {
     let bytes = layout
         .git("worktree")

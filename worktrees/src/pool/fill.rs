@@ -1,13 +1,12 @@
-//! Trees that are made before anybody asks for one.
+//! Worktrees that are made in advance.
 //!
-//! A checkout of many files takes seconds; handing out one that is there takes a look at it, a
-//! rename and a branch (`take`). Trees of the pool are registered with git, on no branch,
-//! under names of our own, and in a list of their own in the registry: nobody works in them.
-//! Should somebody have, the tree is no longer used but removed like any other, so that it can
-//! be brought back.
+//! A checkout of many files takes seconds; handing out an existing one takes a check, a rename and
+//! a branch (`take`). Worktrees of the pool are registered with git, on no branch, under names of
+//! ccb's own, and in a list of their own in the registry: no agent works in them. If one was used
+//! all the same, ccb removes it like any other, so that it can be restored.
 //!
-//! There is none in a repository with submodules (moving a tree breaks theirs) or with
-//! reftables (whose HEAD cannot be written as a file).
+//! A repository with submodules (moving a worktree breaks theirs) or with reftables (whose HEAD
+//! cannot be written as a file) has no pool.
 
 use std::time::Duration;
 
@@ -23,40 +22,40 @@ use crate::remove::RemoveRequest;
 use crate::slug::Slug;
 use crate::trees::Trees;
 
-/// The names of all trees of the pool begin with this.
+/// The prefix of the names of all worktrees of the pool.
 pub(super) const PREFIX: &str = "ccb-pool";
 
-/// An index this large, of about two thousand files, is one where reading them is noticed.
+/// Size of an index, about two thousand files, from which reading the files takes noticeable time.
 const MANY_FILES: u64 = 256 * 1024;
 
-/// A tree nobody has yet.
+/// A worktree that is not assigned yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolTree {
-    /// Its name for now.
+    /// Its present name.
     pub name: String,
-    /// Where it is for now.
+    /// Its present path.
     pub path: String,
     /// The commit it is at.
     pub base: String,
-    /// When it was made.
+    /// The time it was made.
     pub created_at: String,
 }
 
 /// The result of filling the pool.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Refilled {
-    /// How many trees were made.
+    /// Worktrees made.
     pub made: usize,
-    /// How many were taken out, because they were too many or of no use any more.
+    /// Worktrees removed from the pool, because they were too many or unusable.
     pub retired: usize,
-    /// How many there are now.
+    /// Worktrees in the pool now.
     pub ready: usize,
-    /// Why there are not as many as were wanted.
+    /// The reason why there are fewer than wanted.
     pub why_not: Option<String>,
 }
 
 impl Trees {
-    /// The trees that are ready to be handed out.
+    /// The worktrees that are ready to be handed out.
     pub fn pool(&self) -> Result<Vec<PoolTree>, TreeError> {
         let pool = Registry::load(&self.layout)?.pool;
         let shown = pool.into_iter().map(|pooled| PoolTree {
@@ -68,8 +67,8 @@ impl Trees {
         Ok(shown.collect())
     }
 
-    /// Makes trees until there are `want`, all as `request` says, and retires the others. Takes
-    /// as long as that many checkouts; only one process does it at a time.
+    /// Makes worktrees until there are `want`, all by `request`, and retires the others. Takes as
+    /// long as that many checkouts; only one process does it at a time.
     pub fn fill_pool(
         &self,
         want: usize,
@@ -78,8 +77,8 @@ impl Trees {
         self.layout.create_dirs()?;
         request.set_up.check()?;
         let mut done = Refilled::default();
-        // One fills and one waits to look again: whoever comes now may rely on that one, which
-        // has not counted yet.
+        // One process fills and one waits to look again: a third may rely on that one, which has
+        // not counted yet.
         let Some(next) = FileLock::try_exclusive(&self.layout.locks().join("pool-next"))? else {
             done.ready = Registry::load(&self.layout)?.pool.len();
             done.why_not = Some("others are filling it".into());
@@ -96,7 +95,7 @@ impl Trees {
         let mut useful = 0;
         for pooled in Registry::load(&self.layout)?.pool {
             if pooled.used {
-                // Whoever uses it again and again sees to it.
+                // The process that keeps using it retires it.
                 continue;
             }
             if pooled.suits(&request.set_up) && useful < want {
@@ -119,7 +118,7 @@ impl Trees {
         Ok(done)
     }
 
-    /// Why trees of this commit cannot be pooled, if they cannot.
+    /// The reason why worktrees of this commit cannot be pooled, if so.
     pub(crate) fn why_no_pool(&self, base: &str) -> Result<Option<&'static str>, TreeError> {
         if self.layout.common.join("reftable").exists() {
             return Ok(Some("the repository keeps its refs in reftables"));
@@ -129,9 +128,9 @@ impl Trees {
         Ok(submodules.then_some("the repository has submodules"))
     }
 
-    /// A name for a tree of our own that nothing has, and its lock.
+    /// A free name for a worktree of ccb's own, with its lock.
     ///
-    /// Numbered, so that the lock files, which stay, are few.
+    /// Numbered, so that the lock files, which are kept, are few.
     pub(super) fn free_internal(&self, prefix: &str) -> Result<(Slug, FileLock), TreeError> {
         let mut number = 0;
         loop {
@@ -150,7 +149,7 @@ impl Trees {
         }
     }
 
-    /// Registers an empty tree on no branch that is being made. Its lock is held.
+    /// Registers an empty worktree on no branch that is being made. Its lock is held.
     fn add_detached(&self, slug: &Slug, commit: &str) -> Result<Entry, TreeError> {
         let mut entry = Entry::new(slug, &self.layout.tree(slug), self.now());
         entry.base = Some(commit.to_owned());
@@ -186,8 +185,8 @@ impl Trees {
         self.check_out_files(tree.path(), &admin, set_up, lock)?;
         let placed = set_up.place_directories(&self.layout, tree.path());
         let placed = placed.map_err(|failure| failure.of(slug))?;
-        // git reads a file again as long as it could have changed within the second in which
-        // the index was written. Better now than when somebody waits for the tree.
+        // git reads a file again if it could have changed within the second in which the index was
+        // written. Better now than when an agent waits for the worktree.
         if std::fs::metadata(admin.join("index")).is_ok_and(|meta| meta.len() > MANY_FILES) {
             let into_second = self.now_ms().rem_euclid(1000).unsigned_abs();
             std::thread::sleep(Duration::from_millis(1010 - into_second));
@@ -214,7 +213,7 @@ impl Trees {
         section.save()
     }
 
-    /// The tree for ourselves, if it is still in the pool and nobody is taking it.
+    /// The lock of the worktree, if it is still in the pool and no other process takes it.
     pub(crate) fn lock_pooled(&self, pooled: &Pooled) -> Result<Option<FileLock>, TreeError> {
         let slug = pooled.tree.slug()?;
         let lock = FileLock::try_exclusive(&self.layout.tree_lock(&slug))?;
@@ -222,7 +221,7 @@ impl Trees {
         Ok(lock.filter(|_| there))
     }
 
-    /// Takes a tree out of the pool and removes it like any other: nothing in it is lost.
+    /// Takes a worktree out of the pool and removes it like any other: nothing in it is lost.
     pub(crate) fn retire(&self, pooled: &Pooled) -> Result<(), TreeError> {
         let tree = Entry {
             op: Some(Op::Retiring),
@@ -238,7 +237,7 @@ impl Trees {
         self.finish_retiring(&slug, &tree)
     }
 
-    /// Moves a tree to the trash that was in the pool. Its lock is held.
+    /// Moves a worktree of the pool to the trash. Its lock is held.
     pub(crate) fn finish_retiring(&self, slug: &Slug, tree: &Entry) -> Result<(), TreeError> {
         self.set_op(slug, Some(Op::Retiring))?;
         let request = RemoveRequest {
@@ -246,8 +245,8 @@ impl Trees {
             ..RemoveRequest::default()
         };
         if let Err(error) = self.remove_as_found(slug, tree, &request) {
-            // A registered tree from now on, which the user sees and can look at.
-            tracing::warn!(worktree = %slug, %error, "a tree of the pool is left as it is");
+            // From now on a registered worktree that the user can see.
+            tracing::warn!(worktree = %slug, %error, "a worktree of the pool is left as it is");
             if self
                 .get(slug)
                 .is_ok_and(|tree| tree.op == Some(Op::Retiring))
@@ -260,7 +259,7 @@ impl Trees {
 }
 
 impl Pooled {
-    /// True if it is what a tree with this set-up needs.
+    /// True if the worktree fits this set-up.
     pub(crate) fn suits(&self, set_up: &SetUp) -> bool {
         self.sparse == set_up.sparse_patterns() && self.directories == set_up.directories()
     }

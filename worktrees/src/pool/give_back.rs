@@ -1,14 +1,12 @@
-//! Using a tree again: what was done in it is kept elsewhere, so it goes back to the pool.
+//! Reuses a worktree: its work is kept elsewhere, so it goes back to the pool.
 //!
-//! A checkout and its deletion cost more than most tasks; bringing a tree from one commit to the
-//! next touches only the files that differ. Nothing is looked for here that takes a look at every
-//! file: whoever takes the tree does that (`take`), and what is not as it should be goes to the trash
-//! with everything in it.
+//! A checkout and its deletion cost more than most tasks; moving a worktree from one commit to the
+//! next touches only the files that differ. Nothing here looks at every file: the next taker does
+//! that (`take`), and an unexpected file sends the worktree to the trash with everything in it.
 //!
-//! Under the repository's lock: 1. the registry says that the tree goes to the pool
-//! (`op: givingBack`). 2. git is told where it will be. 3. The directory is renamed. 4. HEAD leaves
-//! the branch, which goes. 5. The registry has it in the pool. After a crash the next command goes
-//! on with it.
+//! Under the repository's lock: 1. the registry says that the worktree goes to the pool (`op:
+//! givingBack`). 2. git gets its new path. 3. The directory is renamed. 4. HEAD leaves the branch,
+//! which is deleted. 5. The registry has it in the pool. After a crash the next command continues.
 
 use std::path::{Path, PathBuf};
 
@@ -29,18 +27,18 @@ use crate::trees::Trees;
 
 use super::fill::PREFIX;
 
-/// Whether a tree went back to the pool.
+/// The result of returning a worktree to the pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GivenBack {
-    /// It is there.
+    /// It is in the pool.
     Yes,
-    /// It is as it was, and why.
+    /// It is unchanged, for this reason.
     No(String),
 }
 
 impl Trees {
-    /// Puts the tree into the pool: everything that was done in it is part of `kept`, which the
-    /// caller keeps. `set_up` is what it was made with.
+    /// Puts the worktree into the pool: all work in it is part of `kept`, which the caller keeps.
+    /// `set_up` is the set-up it was made with.
     pub fn give_back(
         &self,
         slug: &Slug,
@@ -79,7 +77,7 @@ impl Trees {
         Ok(GivenBack::Yes)
     }
 
-    /// git's directory for the tree if it can be used again; else why not.
+    /// git's directory for the worktree if it can be reused; else the reason why not.
     fn reusable(
         &self,
         entry: &Entry,
@@ -91,7 +89,7 @@ impl Trees {
             return no("it was made by a hook");
         }
         if !set_up.directories().is_empty() {
-            // What is in a directory that was copied may be the work of whoever was here.
+            // A directory that was copied may contain the agent's work.
             return no("directories were linked or copied into it");
         }
         if let Some(why) = self.why_no_pool(kept)? {
@@ -166,7 +164,7 @@ impl Trees {
         Ok(())
     }
 
-    /// HEAD is at the commit, on no branch; the branch goes unless it stands elsewhere by now.
+    /// Puts HEAD at the commit, on no branch; deletes the branch unless it has moved by now.
     fn leave_branch(&self, entry: &Entry, to: &Pooled, admin: &Path) -> Result<(), TreeError> {
         let (Some(branch), Some(kept)) = (&entry.branch, &to.tree.base) else {
             return Ok(());
@@ -189,14 +187,14 @@ impl Trees {
         Ok(())
     }
 
-    /// Deletes the trees of the pool that somebody has worked in and nobody has taken since.
+    /// Deletes the used worktrees of the pool that were not taken since.
     pub fn drop_used(&self) -> Result<usize, TreeError> {
         let mut dropped = 0;
         for pooled in Registry::load(&self.layout)?.pool {
             if !pooled.used {
                 continue;
             }
-            // Whoever has it is about to be done with it.
+            // Its holder is about to release it.
             let slug = pooled.tree.slug()?;
             let _lock = self.tree_lock(&slug)?;
             if !Registry::load(&self.layout)?.pool.contains(&pooled) {
@@ -205,7 +203,7 @@ impl Trees {
             dropped += 1;
             if let Err(why) = self.inspect_pooled(&pooled) {
                 let name = &pooled.tree.name;
-                tracing::warn!(worktree = name, why, "in the pool, but somebody's by now");
+                tracing::warn!(worktree = name, why, "in the pool, but used by now");
                 self.retire(&pooled)?;
                 continue;
             }

@@ -1,5 +1,5 @@
-//! Worktrees that are made before anybody asks for one: filling the pool (`fill`), handing one
-//! out (`take`), and using one again whose work is kept elsewhere (`give_back`).
+//! Worktrees made in advance: filling the pool (`fill`), handing one out (`take`), and reusing one
+//! whose work is kept elsewhere (`give_back`).
 
 mod fill;
 mod give_back;

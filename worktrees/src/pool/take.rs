@@ -1,13 +1,13 @@
-//! Handing out a tree of the pool.
+//! Hands out a worktree of the pool.
 //!
-//! Under the repository's lock: 1. the registry says which tree goes where (`op: taking`).
-//! 2. git is told where it will be. 3. The directory is renamed. 4. It gets its
-//! branch. After a crash or a failure all of it is taken back, and the tree is in the
-//! pool again; if something was done in it meanwhile, whoever wants it next sees that.
+//! Under the repository's lock: 1. the registry says which worktree goes where (`op: taking`). 2.
+//! git gets its new path. 3. The directory is renamed. 4. It gets its branch. After a crash or a
+//! failure all of it is undone, and the worktree is in the pool again; if it was changed meanwhile,
+//! the next taker sees that.
 //!
 //! git's own `reset --hard` and `clean -fdx` would read every file twice more. One `git status`
-//! that shows nothing at all proves that both would do nothing; what is not so is not used. Where the
-//! times of the files show the same, not even that is needed.
+//! that shows nothing at all proves that both would do nothing; a worktree without that proof is
+//! not used. If the times of the files prove the same, not even that is needed.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ use crate::slug::Slug;
 use crate::trees::Trees;
 
 impl Trees {
-    /// Makes the tree from one of the pool, if there is one that will do.
+    /// Makes the worktree from one of the pool, if one fits.
     pub(crate) fn take_from_pool(
         &self,
         slug: &Slug,
@@ -55,7 +55,7 @@ impl Trees {
                 }
                 Err(why) => {
                     let name = &pooled.tree.name;
-                    tracing::warn!(worktree = name, why, "in the pool, but somebody's by now");
+                    tracing::warn!(worktree = name, why, "in the pool, but used by now");
                     self.retire(pooled)?;
                 }
             }
@@ -63,7 +63,7 @@ impl Trees {
         Ok(false)
     }
 
-    /// What there is to know of it, if it is exactly as it was made; else what is odd about it.
+    /// The facts about it, if it is exactly as it was made; else the difference.
     pub(super) fn inspect_pooled(&self, pooled: &Pooled) -> Result<Inspected, String> {
         let tree = pooled.tree.path();
         let admin = files::admin_of(&self.layout, tree)?;
@@ -96,7 +96,7 @@ impl Trees {
         let odd = zero_split(&status).find(|record| match record {
             [b'#', ..] => !expected.iter().any(|line| line == record),
             [b'?' | b'!', b' ', path @ ..] if pooled.keeps(path) => false,
-            // Whoever worked in it left what git ignores; a removal would delete it, too.
+            // Work in it left ignored files; a removal would delete them, too.
             [b'!', b' ', path @ ..] if pooled.used => {
                 left.push(path_from(path.strip_suffix(b"/").unwrap_or(path)));
                 false
@@ -109,7 +109,7 @@ impl Trees {
         }
     }
 
-    /// True if that can be seen without starting git.
+    /// True if its files can be checked without starting git, and are unchanged.
     fn is_as_made(&self, pooled: &Pooled, admin: &Path, base: &str) -> bool {
         let at_base = |head| matches!(head, Head::Detached(at) if at == base);
         let indexed = || in_process::write_tree(&self.layout, admin);
@@ -150,8 +150,7 @@ impl Trees {
         atomic::rename(pooled.tree.path(), entry.path())?;
         reached(fault::POOL_MOVED);
         admin::create_refs(&self.layout, &[(reference.clone(), base.clone())])?;
-        // The reflog begins anew: where the tree stood in the pool is nobody's work, and would
-        // count as some.
+        // The reflog starts anew: its commits in the pool are not work, and would count as some.
         let zero = "0".repeat(base.len());
         let seconds = self.now_ms() / 1000;
         let log =
@@ -164,15 +163,15 @@ impl Trees {
         Ok(())
     }
 
-    /// Tells git that the tree is at `path`, and not to mind that it is not there yet.
+    /// Gives git the path `path` for the worktree, and an order to accept that it is not there yet.
     pub(super) fn point_git_to(&self, admin: &Path, path: &Path) -> Result<(), TreeError> {
         self.layout.write_git_file(&admin.join("locked"), MOVING)?;
         self.layout
             .write_git_file(&admin.join("gitdir"), &format!("{}/.git\n", path.display()))
     }
 
-    /// Changes only what differs between the two commits: the files are known to be those of
-    /// the first.
+    /// Changes only the files that differ between the two commits: the present ones are known to be
+    /// those of the first.
     fn bring_to_base(
         &self,
         entry: &Entry,
@@ -193,8 +192,8 @@ impl Trees {
             .once()
             .run();
         match changed {
-            // By their times they could be others (copied, touched), by their content they are
-            // not: git has to compare all of them.
+            // By their times they could be others (copied, touched), by their content they are not:
+            // git has to compare all of them.
             Err(TreeError::Git { .. }) => {
                 let admin = self.layout.admin_of(entry.path())?;
                 self.check_out_files(entry.path(), &admin, &request.set_up, lock)
@@ -203,7 +202,7 @@ impl Trees {
         }
     }
 
-    /// Puts a tree back whose taker died or failed. Its lock is held; every step can be
+    /// Puts a worktree back whose taker died or failed. Its lock is held; every step can be
     /// repeated.
     pub(crate) fn settle_taking(
         &self,
@@ -231,14 +230,15 @@ impl Trees {
         Ok(())
     }
 
-    /// Takes away the lock that somebody left who was killed while making or deleting the branch of
-    /// a tree; the tree's own lock is held, and nobody else needs it.
+    /// Removes the lock of a process that was killed while making or deleting the branch of a
+    /// worktree; the worktree's own lock is held, and no other process needs it.
     pub(crate) fn clear_branch_lock(&self, branch: &str) {
         let lock = format!("refs/heads/{branch}.lock");
         locks::clear(&self.layout.common.join(lock), true);
     }
 
-    /// A branch that has moved is somebody's work and stays, and so does a HEAD that is on it.
+    /// Deletes the branch again; one that has moved has work on it and is kept, and so is a HEAD
+    /// that is on it.
     fn take_branch_back(
         &self,
         entry: &Entry,
@@ -266,18 +266,18 @@ impl Trees {
     }
 }
 
-/// A tree of the pool that can be handed out.
+/// A worktree of the pool that can be handed out.
 #[derive(Debug)]
 pub(super) struct Inspected {
-    /// Its directory among git's.
+    /// git's directory for it.
     pub(super) admin: PathBuf,
-    /// What the one before left there, to be deleted.
+    /// The files of its previous user, to be deleted.
     left: Vec<PathBuf>,
 }
 
 impl Inspected {
-    /// Deletes what the one who worked there before left, and what the set-up put there for it:
-    /// it may have been changed, and the set-up puts it there again.
+    /// Deletes the files of its previous user, and those of the set-up: they may have been changed,
+    /// and the set-up places them again.
     fn clear(&self, pooled: &Pooled) -> Result<(), TreeError> {
         if !pooled.used {
             return Ok(());
@@ -295,7 +295,7 @@ impl Inspected {
 }
 
 impl Pooled {
-    /// True if what is at `path` was put there by us and stays.
+    /// True if ccb placed the file at `path` and keeps it.
     fn keeps(&self, path: &[u8]) -> bool {
         let placed = self
             .tree

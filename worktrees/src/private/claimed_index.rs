@@ -1,5 +1,5 @@
-//! The few things that the index of an agent's private repository is asked: which files have
-//! conflicts, and which are not there because git was told to leave them out.
+//! Two questions to the index of an agent's private repository: which files have conflicts, and
+//! which are missing because git was told to leave them out.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use store::beneath::Root;
 
 use crate::private::claims;
 
-/// A longer index is not read.
+/// Maximum size of an index that is read, in bytes.
 const MOST: u64 = 256 << 20;
 /// The parts of an entry before the name of its object.
 const STAT: usize = 40;
@@ -15,17 +15,17 @@ const STAGE: u16 = 0x3000;
 const EXTENDED: u16 = 0x4000;
 const SKIP_WORKTREE: u16 = 0x4000;
 
-/// What it says.
+/// The claims of the index.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct ClaimedIndex {
     pub(super) unmerged: usize,
     pub(super) skipped: Vec<Vec<u8>>,
 }
 
-/// Reads the index in the private directory. One that makes no sense says nothing.
+/// Reads the index in the private directory. An invalid one yields nothing.
 pub(super) fn read(root: &Root) -> ClaimedIndex {
     let bytes = claims::bytes(root, "index", MOST).unwrap_or_default();
-    // Objects have names of the same length everywhere in it, which the file does not say.
+    // All names of objects in it have the same length, which the file does not say.
     parse(&bytes, 20)
         .or_else(|| parse(&bytes, 32))
         .unwrap_or_default()
@@ -76,7 +76,7 @@ pub(super) fn parse(bytes: &[u8], name_length: usize) -> Option<ClaimedIndex> {
             skipped.push(name.clone());
         }
     }
-    // With another length of names what follows would not come out even.
+    // With another length of names the rest would not come out even.
     let end = bytes.len().checked_sub(name_length)?;
     while at < end {
         at = at

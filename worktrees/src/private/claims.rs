@@ -1,7 +1,7 @@
-//! What an agent's private repository says about itself, read as plain files.
+//! The claims of an agent's private repository about itself, read as plain files.
 //!
-//! Nothing of it is believed: it is where to look. Everything read here is short, is a regular
-//! file, and lies below the directory, whatever links an agent has put there.
+//! ccb trusts none of them: they only say where to look. Everything read here is short, is a
+//! regular file, and lies below the directory, whatever links an agent has put there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -12,31 +12,31 @@ use store::beneath::Root;
 use crate::git::files::{self, is_oid, is_zero};
 use crate::private::claimed_index;
 
-/// The longest file that is read, but for the index and the packed refs.
+/// Maximum size of a file that is read, in bytes, except for the index and the packed refs.
 const MOST: u64 = 1 << 20;
-/// The longest file of packed refs, which has those of the repository.
+/// Maximum size of the packed refs, which have those of the repository, in bytes.
 const MOST_PACKED: u64 = 32 << 20;
-/// So many refs are looked at.
+/// Maximum of refs that are read.
 const MOST_REFS: usize = 100_000;
-/// So many commits of its reflogs are looked at, the last ones.
+/// Maximum of commits of its reflogs that are read, the last ones.
 const MOST_LOGGED: usize = 2_000;
-/// How deep names of refs nest.
+/// Maximum depth of names of refs.
 const MAX_DEPTH: usize = 16;
-/// The longest name of a ref.
+/// Maximum length of a ref's name.
 const MAX_NAME: usize = 1_000;
 
-/// What it says.
+/// The claims of a private repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Claims {
     /// The commit HEAD is at.
     pub(crate) head: Option<String>,
-    /// HEAD is on no branch.
+    /// True if HEAD is on no branch.
     pub(crate) detached: bool,
     /// Its refs, by their full names.
     pub(crate) refs: BTreeMap<String, String>,
     /// The commits in the reflogs of HEAD and of the stash.
     pub(crate) logged: BTreeSet<String>,
-    /// How many stashes there are.
+    /// Number of stashes.
     pub(crate) stashes: usize,
     /// The unfinished operation, in git's words.
     pub(crate) in_progress: Option<&'static str>,
@@ -44,12 +44,12 @@ pub(crate) struct Claims {
     pub(crate) unmerged: usize,
     /// Submodules that were initialised in it.
     pub(crate) nested: usize,
-    /// Files that are not there because git was told to leave them out.
+    /// Files that are missing because git was told to leave them out.
     pub(crate) skipped: Vec<Vec<u8>>,
 }
 
 impl Claims {
-    /// Reads those of the directory at `git_dir`; nothing if it is no directory.
+    /// Reads the claims of the directory at `git_dir`; none if it is no directory.
     pub(crate) fn read(git_dir: &Path) -> Self {
         let Some(root) = open(git_dir) else {
             return Self::default();
@@ -67,7 +67,7 @@ impl Claims {
         claims
     }
 
-    /// Only where HEAD is: that is asked often.
+    /// Reads only the commit of HEAD, which is asked for often.
     pub(crate) fn head_of(git_dir: &Path) -> Option<String> {
         let root = open(git_dir)?;
         let text = text(&root, "HEAD")?;
@@ -142,7 +142,7 @@ impl Claims {
     }
 }
 
-/// The private directory, if that is what it is: no link, no file.
+/// The private directory; `None` if it is a link or a file.
 fn open(git_dir: &Path) -> Option<Root> {
     let is_dir = std::fs::symlink_metadata(git_dir).is_ok_and(|meta| meta.is_dir());
     is_dir.then(|| Root::open(git_dir).ok()).flatten()
@@ -184,7 +184,7 @@ fn is_commit(text: &str) -> bool {
     is_oid(text) && !is_zero(text) && !text.bytes().any(|byte| byte.is_ascii_uppercase())
 }
 
-/// True if git itself could have made a ref of this name, as far as that matters to us.
+/// True if git could have made a ref of this name, as far as that matters to ccb.
 fn is_ref_name(name: &str) -> bool {
     let fine = |part: &str| {
         !part.is_empty()

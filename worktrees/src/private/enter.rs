@@ -1,4 +1,5 @@
-//! Giving a worktree a private `.git` while an agent works in it, and taking over commits meanwhile.
+//! Gives a worktree a private `.git` while an agent works in it, and takes over its commits
+//! meanwhile.
 
 use std::path::Path;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use crate::registry::Entry;
 use crate::slug::Slug;
 use crate::trees::Trees;
 
-/// How long to wait for somebody who takes over commits at the same time.
+/// Time limit for another process that takes over commits at the same time.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Layout {
@@ -39,8 +40,8 @@ impl Layout {
 
 impl Trees {
     /// Gives the worktree a `.git` of its own for an agent that is about to work in it, until
-    /// [`Self::leave`], or until nobody holds `lease` any more. Says why it has none, if it cannot
-    /// have one: its file system is another one, or a hook made it.
+    /// [`Self::leave`], or until no process holds `lease` any more. Returns the reason if it cannot
+    /// have one: it is on another file system, or a hook made it.
     pub fn enter(&self, slug: &Slug, lease: &mut Lease) -> Result<Option<String>, TreeError> {
         let entry = self.get(slug)?;
         if let Some(why) = self.why_no_private(&entry)? {
@@ -50,7 +51,7 @@ impl Trees {
         let inside = self.layout.stay_lock(entry.path());
         if is_stay(&self.layout, entry.path()) {
             match FileLock::try_exclusive(&inside)? {
-                // Whoever was inside is gone, and did not say so.
+                // The agent inside has died without leaving.
                 Some(_nobody) => drop(self.finish_stay(&entry)?),
                 None => {
                     lease.stay = FileLock::try_shared(&inside)?;
@@ -63,9 +64,9 @@ impl Trees {
         Ok(None)
     }
 
-    /// Lets go of the worktree's private `.git`: what was committed there is taken over, and the
-    /// ordinary `.git` is back, unless somebody else is still inside. Says why commits were not
-    /// taken over, if that is so.
+    /// Ends the use of the worktree's private `.git`: the commits in it are taken over, and the
+    /// ordinary `.git` is restored, unless another agent is still inside. Returns the reason if
+    /// commits were not taken over.
     pub fn leave(
         &self,
         slug: &Slug,
@@ -82,13 +83,13 @@ impl Trees {
         self.end_stay(&entry)
     }
 
-    /// Takes over what was committed in the worktree's private `.git` so far, or ends the stay of
-    /// somebody who died.
+    /// Takes over the commits in the worktree's private `.git` so far, or ends the stay of an agent
+    /// that died.
     pub fn catch_up(&self, entry: &Entry) -> Result<(), TreeError> {
         self.end_stay(entry).map(drop)
     }
 
-    /// The same, where it is only for show: what fails is for others to say.
+    /// The same for display only: errors are left to other callers.
     pub(crate) fn try_to_catch_up(&self, entry: &Entry) {
         if let Err(error) = self.catch_up(entry) {
             let name = &entry.name;
@@ -96,13 +97,13 @@ impl Trees {
         }
     }
 
-    /// Ends the stay in the worktree if nobody is inside, else takes over what there is.
+    /// Ends the stay in the worktree if no agent is inside, else takes over the commits so far.
     pub(crate) fn end_stay(&self, entry: &Entry) -> Result<Option<String>, TreeError> {
         if entry.hook_based || !is_stay(&self.layout, entry.path()) {
             return Ok(None);
         }
         let _gate = self.private_gate(entry)?;
-        // Somebody else may have done it.
+        // Another process may have done it.
         let Some(mut stay) = Stay::read(&self.layout, entry.path())? else {
             return Ok(None);
         };
@@ -168,7 +169,8 @@ impl Trees {
         Ok(store::tree::delete(&new)?)
     }
 
-    /// After a power cut it may not be known where the agent began; then it is where the branch is.
+    /// Sets the start of the agent's commits, if a power cut has lost it, to the commit of the
+    /// branch.
     pub(super) fn know_tip(&self, entry: &Entry, admin: &Path, stay: &mut Stay) {
         if files::is_oid(&stay.tip) {
             return;

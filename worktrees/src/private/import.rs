@@ -1,8 +1,8 @@
-//! Taking over the commits that an agent made in its private repository.
+//! Takes over the commits that an agent made in its private repository.
 //!
-//! Its files are looked at anyway, by `git status` against the branch; what comes over here is the
-//! history. It is taken over whole or not at all: if any of it is not as it should be, the reason is
-//! written down, and the files are committed without it.
+//! `git status` compares the files with the branch anyway; this module takes over the history. It
+//! is taken over whole or not at all: if any of it is wrong, the reason is recorded, and the files
+//! are committed without it.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,12 +18,12 @@ use crate::private::Claims;
 use crate::registry::Entry;
 use crate::trees::Trees;
 
-/// So many commits does one stay add at most.
+/// Maximum of commits that one stay adds.
 const MOST_COMMITS: usize = 1_000;
 
 impl Trees {
-    /// Takes over the commits at HEAD of the private repository at `git_dir`, if there are new ones.
-    /// Each step can be repeated. `stay` is written down when it has changed.
+    /// Takes over the commits at HEAD of the private repository at `git_dir`, if there are new
+    /// ones. Each step can be repeated. A changed `stay` is saved.
     pub(super) fn take_over(
         &self,
         entry: &Entry,
@@ -70,11 +70,9 @@ impl Trees {
         if let Err(why) = self.examine(head, last, base)? {
             return Ok(Err(why));
         }
-        // Somebody else may have moved the branch meanwhile; that is not taken back.
+        // Another process may have moved the branch meanwhile; that is not reverted.
         if tip != last && tip != head && !self.layout.history().is_ancestor(tip, head)? {
-            return Ok(Err(format!(
-                "{branch} was moved by somebody else meanwhile"
-            )));
+            return Ok(Err(format!("another process moved {branch} meanwhile")));
         }
         let tree = entry.path();
         Git::at(tree, "read-tree")
@@ -88,7 +86,8 @@ impl Trees {
         Ok(Ok(()))
     }
 
-    /// Tells git of the files that are not there because the agent's git was told to leave them out.
+    /// Marks the files in git's index that are missing because the agent's git was told to leave
+    /// them out.
     fn leave_out(&self, tree: &Path, skipped: &[Vec<u8>]) -> Result<(), TreeError> {
         let gone = |path: &&Vec<u8>| {
             std::fs::symlink_metadata(tree.join(crate::git::path_from(path))).is_err()
@@ -97,7 +96,7 @@ impl Trees {
         if paths.is_empty() {
             return Ok(());
         }
-        // Of those that the commit does not have there is nothing to say.
+        // Files that the commit does not have need no mark.
         let known = Git::at(tree, "ls-files").args(["-z", "--cached"]).run()?;
         let known: BTreeSet<&[u8]> = crate::git::zero_split(&known).collect();
         let paths: Vec<&[u8]> = paths.into_iter().filter(|it| known.contains(it)).collect();
@@ -111,8 +110,8 @@ impl Trees {
             .map(drop)
     }
 
-    /// Whether what was taken in is all there, builds on the worktree's base, and has nothing that
-    /// ccb does not take over. Only the repository's own objects are asked.
+    /// Checks that the imported history is complete, builds on the worktree's base, and has nothing
+    /// that ccb does not take over. Reads only the repository's own objects.
     fn examine(&self, head: &str, last: &str, base: &str) -> Result<Result<(), String>, TreeError> {
         if let Some(found) = in_process::with_main(&self.layout, |repo| {
             examine_in_process(repo, head, last, base)
@@ -220,7 +219,7 @@ fn examine_in_process(
     })
 }
 
-/// What `tree` has and `before` does not is there, and no repository of its own.
+/// Checks that the entries of `tree` that `before` does not have exist and are no repositories.
 fn examine_files(
     repo: &Repository,
     tree: &Tree<'_>,

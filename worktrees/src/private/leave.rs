@@ -1,4 +1,4 @@
-//! The end of a stay: the ordinary `.git` is back, whatever the agent has made of its own.
+//! The end of a stay: the ordinary `.git` is restored, whatever the agent did to its own.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,15 +16,15 @@ use crate::registry::Entry;
 use crate::trees::Trees;
 
 impl Trees {
-    /// Ends the stay in the worktree, in which nobody is; its lock is held. Can be repeated from any
-    /// point. Says why its history was not taken over, if that is so.
+    /// Ends the stay in the worktree, which is not in use; its lock is held. Can be repeated from
+    /// any point. Returns the reason if its history was not taken over.
     pub(super) fn finish_stay(&self, entry: &Entry) -> Result<Option<String>, TreeError> {
         let tree = entry.path();
         let Some(mut stay) = Stay::read(&self.layout, tree)? else {
             return Ok(None);
         };
         if std::fs::symlink_metadata(tree).is_err() {
-            // Somebody deleted the whole worktree; what to do about that is asked elsewhere.
+            // The whole worktree was deleted; other code decides about that.
             Stay::end(&self.layout, tree)?;
             return Ok(None);
         }
@@ -47,8 +47,8 @@ impl Trees {
         Ok(stay.refused)
     }
 
-    /// Takes the commits over that are only in what a stay has left, so that refs can hold them; says
-    /// which.
+    /// Takes over the commits that are only in the leftovers of a stay, so that refs can hold them;
+    /// returns them.
     pub(crate) fn rescue_private(&self, entry: &Entry) -> Result<Vec<String>, TreeError> {
         let left = Left::read(&self.layout, entry.path())?.unwrap_or_default();
         let known = files::is_oid(&left.tip).then_some(left.tip.as_str());
@@ -83,7 +83,7 @@ impl Trees {
         Ok(taken)
     }
 
-    /// The ordinary `.git` is back, and what was there is at `git` among our own files.
+    /// Restores the ordinary `.git`, and moves the private one to `git` among ccb's own files.
     fn move_away(&self, tree: &Path, admin: &Path) -> Result<(), TreeError> {
         let private = self.layout.private_of(tree);
         let (new, out, git) = (
@@ -108,7 +108,7 @@ impl Trees {
             store::tree::delete(&git)?;
             atomic::rename(&out, &git)?;
         }
-        // One that was being made when its maker died: what it was made from is not lost.
+        // Its maker died while making it: the repository it was made from is not lost.
         let is_dir = std::fs::symlink_metadata(&new).is_ok_and(|meta| meta.is_dir());
         if is_dir && !there(&git) {
             atomic::rename(&new, &git)?;
@@ -119,7 +119,7 @@ impl Trees {
     }
 }
 
-/// What is in the worktree's private repository and nowhere else, now or since the last stay.
+/// The work that is only in the worktree's private repository, now or since the last stay.
 pub(crate) fn what_is_left(layout: &Layout, tree: &Path) -> Result<Left, TreeError> {
     match Stay::read(layout, tree)? {
         Some(stay) => examine(layout, &tree.join(".git"), &stay),
@@ -153,7 +153,7 @@ fn examine(layout: &Layout, git_dir: &Path, stay: &Stay) -> Result<Left, TreeErr
 }
 
 impl Layout {
-    /// Deletes what a stay left of the worktree at `tree`.
+    /// Deletes the leftovers of a stay in the worktree at `tree`.
     pub(crate) fn forget_private(&self, tree: &Path) -> Result<(), TreeError> {
         Ok(store::tree::delete(&self.private_of(tree))?)
     }

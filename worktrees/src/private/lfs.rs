@@ -14,9 +14,9 @@ use store::home::create_dir;
 use crate::error::TreeError;
 use crate::layout::Layout;
 
-/// Where the objects are, below a git directory.
+/// The directory of the objects, below a git directory.
 const OBJECTS: &str = "lfs/objects";
-/// So many are looked at.
+/// Maximum of objects that are examined.
 const MOST: usize = 10_000;
 
 /// Copies the objects of the private repository at `git_dir` that the repository does not have and
@@ -56,7 +56,7 @@ fn take_over_one(layout: &Layout, root: &Root, name: &str) -> Result<(), TreeErr
     if !file.metadata().is_ok_and(|meta| meta.is_file()) {
         return Ok(());
     }
-    // The copy is looked at, not the original: that may change.
+    // Checks the copy, not the original: that may change.
     let copy = layout.tmp().join(format!("lfs-{name}"));
     store::tree::delete(&copy)?;
     let mut sum = Sha256::new();

@@ -1,8 +1,9 @@
 //! The private repository itself: a few small files whose form git documents and keeps, written
 //! without starting git.
 //!
-//! What the last stay in the same worktree left is used again: objects, branches, stashes, an
-//! unfinished rebase. Everything in it that decides what git runs or where it looks is written anew.
+//! The leftovers of the last stay in the same worktree are used again: objects, branches, stashes,
+//! an unfinished rebase. Every file in it that decides what git runs or where it looks is written
+//! anew.
 
 use std::path::Path;
 
@@ -21,7 +22,7 @@ const NOTE: &str = "ccb-private";
 const NOTE_TEXT: &str = "This .git directory is an agent's own, for as long as it works here. Its \
                          commits are taken over when it ends; see docs/security.md of ccb.\n";
 
-/// What is never used again: all of it decides what git does.
+/// Files that are never used again: they decide what git does.
 const DROPPED: &[&str] = &[
     "HEAD",
     "branches",
@@ -51,7 +52,7 @@ const NOT_COPIED: &[&str] = &[
     "index.sparse",
 ];
 
-/// What is to be made.
+/// The wanted private repository.
 pub(super) struct Wanted<'a> {
     pub(super) layout: &'a Layout,
     /// git's own directory for the worktree.
@@ -60,12 +61,12 @@ pub(super) struct Wanted<'a> {
     pub(super) branch: &'a str,
     /// The commit HEAD is at.
     pub(super) tip: &'a str,
-    /// The agent goes on with an unfinished operation, for which HEAD and index are its own.
+    /// True if the agent continues an unfinished operation, for which HEAD and index are its own.
     pub(super) goes_on: bool,
 }
 
 impl Wanted<'_> {
-    /// Makes it at `dir`, from what is there.
+    /// Makes it at `dir`, reusing the files there.
     pub(super) fn make(&self, dir: &Path) -> Result<(), TreeError> {
         let kept = Claims::read(dir);
         let is_dir = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|it| it.is_dir());
@@ -107,7 +108,7 @@ impl Wanted<'_> {
         put(dir, "HEAD", head.as_bytes())
     }
 
-    /// The repository's own settings and those of the worktree, without where they are for.
+    /// The repository's own settings and those of the worktree, without those about its place.
     fn config(&self) -> Result<String, TreeError> {
         let common = &self.layout.common;
         let mut files = vec![common.join("config")];
@@ -178,7 +179,7 @@ impl Wanted<'_> {
         Ok(settings.collect())
     }
 
-    /// What is ignored, how files are treated, and which of them are checked out.
+    /// Copies the rules for ignored files, attributes and sparse checkouts.
     fn copy_info(&self, dir: &Path) -> Result<(), TreeError> {
         let common = &self.layout.common;
         for (from, name) in [
@@ -192,8 +193,8 @@ impl Wanted<'_> {
         copy(&admin, dir, "info/sparse-checkout")
     }
 
-    /// The repository's branches and tags, and those that only the agent has. Of the other
-    /// worktrees' branches there are none: they come and go.
+    /// Writes the repository's branches and tags, and those that only the agent has; leaves out the
+    /// branches of other worktrees, which are short-lived.
     fn put_refs(&self, dir: &Path, kept: &Claims) -> Result<(), TreeError> {
         let mut refs = self.layout.history().branches_and_tags()?;
         refs.retain(|name, _| !name.starts_with("refs/heads/worktree/"));
@@ -209,7 +210,7 @@ impl Wanted<'_> {
         put(dir, "packed-refs", lines.collect::<String>().as_bytes())
     }
 
-    /// As old as the original: by that git tells which of its times can be believed.
+    /// Copies the index with its time, by which git knows which of the times in it are reliable.
     fn copy_index(&self, dir: &Path) -> Result<(), TreeError> {
         for path in entries(dir).into_iter().chain(entries(self.admin)) {
             let name = name_of(&path);

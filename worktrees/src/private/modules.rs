@@ -1,4 +1,5 @@
-//! Submodules that an agent initialised: their repositories are in its own `.git`, and go with it.
+//! Submodules that an agent initialised: their repositories are in its own `.git`, and are moved
+//! away with it.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -12,9 +13,9 @@ use crate::git::stay::Left;
 use crate::git::{Git, zero_split};
 use crate::private::Claims;
 
-/// Takes the `.git` files out of the submodules in `tree` that lead into the private repository, which
-/// is at `git_dir` by now: git could do nothing in the worktree as long as they lead nowhere. Their
-/// files stay. One that is at another commit than the worktree says stays as it is.
+/// Removes the `.git` files of the submodules in `tree` that lead into the private repository,
+/// which is at `git_dir` by now: git could do nothing in the worktree as long as they lead nowhere.
+/// Their files are kept. A submodule at another commit than the worktree names is kept as it is.
 pub(super) fn let_go(tree: &Path, git_dir: &Path, left: &mut Left) -> Result<(), TreeError> {
     let listed = Git::at(tree, "ls-files").args(["--stage", "-z"]).run()?;
     for record in zero_split(&listed) {
@@ -40,8 +41,8 @@ pub(super) fn let_go(tree: &Path, git_dir: &Path, left: &mut Left) -> Result<(),
     Ok(())
 }
 
-/// Puts the `.git` files back that [`let_go`] took, for the next agent. What is in their way is the
-/// user's or the agent's, and the submodule has to be initialised again.
+/// Restores the `.git` files that [`let_go`] removed, for the next agent. A file in their place is
+/// the user's or the agent's, and the submodule has to be initialised again.
 pub(super) fn take_up(tree: &Path, left: &Left) {
     let Ok(root) = Root::open(tree) else {
         return;
@@ -74,7 +75,7 @@ fn is_dir(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())
 }
 
-/// Where the repository of a submodule is below the worktree's `.git`, as its own `.git` file says.
+/// The path of a submodule's repository below the worktree's `.git`, by its own `.git` file.
 fn module_of(inside: &Path, dot_git: &Path, tree: &Path) -> Option<PathBuf> {
     let text = String::from_utf8(atomic::read(dot_git).ok()??).ok()?;
     let named = inside.join(text.strip_prefix("gitdir:")?.trim());

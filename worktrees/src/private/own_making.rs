@@ -1,5 +1,4 @@
-//! Branches and worktrees that an agent made in its own `.git`: their commits are there and nowhere
-//! else.
+//! Branches and worktrees that an agent made in its own `.git`: only that has their commits.
 
 use std::path::{Path, PathBuf};
 
@@ -10,9 +9,9 @@ use crate::layout::{Layout, entries, name_of};
 use crate::private::claims::{self, Claims};
 use crate::trees::Trees;
 
-/// The branches of ccb's own worktrees begin with this.
+/// The prefix of the branches of ccb's own worktrees.
 const OURS: &str = "worktree/";
-/// The longest path of a worktree.
+/// Maximum length of the path of a worktree.
 const MOST_PATH: u64 = 8 * 1024;
 
 /// A branch that only an agent's own `.git` has.
@@ -20,13 +19,13 @@ const MOST_PATH: u64 = 8 * 1024;
 pub(crate) struct OwnBranch {
     /// Without `refs/heads/`.
     pub(crate) name: String,
-    /// Where it was checked out, if that was in a worktree of the agent's making.
+    /// The path of its checkout, if that was in a worktree the agent made.
     pub(crate) path: Option<PathBuf>,
     pub(crate) tip: String,
 }
 
-/// The branches with commits that the repository does not have, in what the last stay in the worktree
-/// at `tree` left.
+/// The branches with commits that the repository does not have, in the leftovers of the last stay
+/// in the worktree at `tree`.
 pub(crate) fn own_branches(layout: &Layout, tree: &Path) -> Result<Vec<OwnBranch>, TreeError> {
     let git_dir = layout.private_of(tree).join("git");
     let history = layout.history();
@@ -70,7 +69,8 @@ fn checked_out(git_dir: &Path) -> Vec<(String, PathBuf)> {
 }
 
 impl Trees {
-    /// How many commits `tip`, which only the private repository of `tree` has, is beyond `known`.
+    /// The number of commits of `tip`, which only the private repository of `tree` has, beyond
+    /// `known`.
     pub(crate) fn count_private(&self, tree: &Path, tip: &str, known: &[&str]) -> usize {
         let objects = self.layout.private_of(tree).join("git/objects");
         let count = self

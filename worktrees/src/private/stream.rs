@@ -1,8 +1,8 @@
 //! Commits from a private repository, as a stream that is checked on both sides.
 //!
-//! git reads the private objects under the repository's own configuration, never under the
-//! agent's; where the kernel can do it, that git may write nothing at all. What it prints is taken
-//! in as what somebody has pushed would be: every object is read and checked.
+//! git reads the private objects under the repository's own configuration, never under the agent's;
+//! where the kernel can do it, that git may write nothing at all. Its output is imported like a
+//! push: every object is read and checked.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,21 +14,21 @@ use crate::error::TreeError;
 use crate::git::Git;
 use crate::trees::Trees;
 
-/// How long either side may take.
+/// Time limit of either side.
 const TIME_LIMIT: Duration = Duration::from_secs(10);
-/// The most that one stay adds to the repository's objects, packed.
+/// Maximum that one stay adds to the repository's objects, packed, in bytes.
 const MOST_BYTES: usize = 256 << 20;
-/// The longest commit or tag, and the longest list of files in one directory.
+/// Maximum size of a commit or tag, and of the list of files in one directory, in bytes.
 const MOST_TEXT: u64 = 1 << 20;
 const MOST_TREE: u64 = 32 << 20;
-/// The most memory that git takes for one object: it believes the size that an object says it has.
+/// Maximum memory of git for one object, whose own claim about its size git believes.
 const MOST_MEMORY: &str = "256m";
-/// Objects of more than this in one file are not taken over: `git add` of ccb itself has them.
+/// Larger objects in one file are not taken over: `git add` of ccb itself has them.
 const LARGE_FILE: &str = "blob:limit=50m";
-/// With fewer objects than this each becomes a file, as with a push; else they stay a pack.
+/// With fewer objects than this each becomes a file, as with a push; else they are kept as a pack.
 const LOOSE: u32 = 100;
 
-/// Nothing that an agent may have written instead of git decides what is read.
+/// Settings that keep files of the agent from deciding what git reads.
 const READER: &[&str] = &[
     "core.commitGraph=false",
     "core.multiPackIndex=false",
@@ -37,8 +37,8 @@ const READER: &[&str] = &[
 ];
 
 impl Trees {
-    /// Takes what `tips` have and `known` does not from the private repository at `git_dir` into the
-    /// repository's objects. `Err` inside says why not.
+    /// Takes the objects that `tips` have and `known` does not from the private repository at
+    /// `git_dir` into the repository's. The inner `Err` is the reason for a refusal.
     pub(super) fn take_in_objects(
         &self,
         git_dir: &Path,
@@ -89,7 +89,7 @@ impl Trees {
                     .args(["--stdin", "--strict", "--threads=1", &limit])
             }
         };
-        // Aside first: what is refused half way leaves nothing behind.
+        // Aside first: a refusal half way leaves no objects behind.
         let aside = self.layout.tmp();
         let aside = aside.join(format!("incoming-{}", uuid::Uuid::new_v4().simple()));
         create_private_dir(&aside)?;
@@ -112,8 +112,8 @@ impl Trees {
         done
     }
 
-    /// Moves checked objects to those of the repository. The index of a pack comes last: by that git
-    /// knows it. Ones that are there already stay as they are.
+    /// Moves checked objects to those of the repository. The index of a pack comes last: by that
+    /// git knows it. Existing objects are not replaced.
     fn add_objects(&self, aside: &Path) -> Result<(), TreeError> {
         let objects = self.layout.common.join("objects");
         let mut files = Vec::new();
@@ -137,8 +137,8 @@ impl Trees {
         Ok(())
     }
 
-    /// Why the private objects must not be read, if one of them is too large to be honest. A file may
-    /// be large; it is left out by its size.
+    /// The reason why the private objects must not be read, if one of them is too large to be
+    /// honest. A file may be large; it is left out by its size.
     fn too_large(&self, objects: &Path) -> Result<Option<String>, TreeError> {
         let listed = self
             .reader("cat-file", objects)
@@ -172,7 +172,7 @@ impl Trees {
     }
 }
 
-/// What git says of the agent's objects is about them, not about us; unless git is not there at all.
+/// Turns an error of git about the agent's objects into a refusal, unless git is missing.
 fn refused<T>(error: TreeError) -> Result<Result<T, String>, TreeError> {
     match error {
         TreeError::Git { stderr, .. } => {

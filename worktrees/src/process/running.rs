@@ -1,7 +1,7 @@
 //! The programs that run for this process, so that a signal that ends it ends them first.
 //!
 //! Each is the leader of a process group of its own, which no signal to this process reaches: not a
-//! SIGTERM, and not a Ctrl-C at the terminal. A git that waits for a remote would stay with the
+//! SIGTERM, and not a Ctrl-C at the terminal. A git that waits for a remote would remain with the
 //! helper it has started.
 
 use std::collections::BTreeSet;
@@ -13,15 +13,15 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 
-/// How long programs have to end by themselves after SIGTERM.
+/// Time that programs have to end by themselves after SIGTERM.
 const GRACE: Duration = Duration::from_secs(2);
-/// Time between two looks at them.
+/// Poll interval for their end.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
 struct Running {
     groups: BTreeSet<i32>,
-    /// Nothing is started any more.
+    /// True if no further program may start.
     ending: bool,
 }
 
@@ -44,7 +44,7 @@ impl Drop for Listed {
         running.groups.remove(&self.0);
         if running.ending {
             drop(running);
-            // Nobody may act on how the program ended: this process is as good as dead.
+            // The end of the program must have no consequences: this process is as good as dead.
             thread::sleep(2 * GRACE);
         }
     }

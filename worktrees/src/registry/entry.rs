@@ -10,18 +10,18 @@ use crate::registry::{LandingRecord, Op};
 use crate::slug::Slug;
 
 store::words! {
-    /// Whether a worktree is in use.
+    /// The use of a worktree.
     pub enum TreeStatus {
         /// In use.
         Active = "active",
-        /// It is kept until somebody removes it.
+        /// Kept until the user removes it.
         Kept = "kept",
         /// Removed; it may still be in the trash.
         Removed = "removed",
     }
 }
 
-/// A tree in the trash.
+/// A worktree in the trash.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Trashed {
@@ -31,43 +31,43 @@ pub struct Trashed {
     pub at: String,
     /// The name of its directory among git's.
     pub admin: String,
-    /// Where its branch stood, if it had one that was deleted with it.
+    /// The commit of its branch, if the branch was deleted with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch_tip: Option<String>,
-    /// It had no changes.
+    /// True if it had no changes.
     #[serde(default)]
     pub clean: bool,
-    /// Ignored files are kept as well when the trash is emptied.
+    /// True to keep ignored files, too, when the trash is emptied.
     #[serde(default)]
     pub rescue_ignored: bool,
-    /// The directory has been deleted; only rescue refs are left.
+    /// True if the directory was deleted; only rescue refs are left.
     #[serde(default, skip_serializing_if = "is_false")]
     pub emptied: bool,
 }
 
-/// Something the set-up put into a tree. As long as it is the same it is no change.
+/// A file or link that the set-up placed in a worktree. While it is unchanged it is no change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Placed {
-    /// Relative to the tree.
+    /// Relative to the worktree.
     pub(crate) path: String,
-    /// Where a link points.
+    /// The target of a link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) link: Option<String>,
-    /// Of a file's content.
+    /// The fingerprint of a file's content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) fingerprint: Option<u64>,
 }
 
-/// One tree.
+/// One worktree.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
     /// Its name as given.
     pub name: String,
-    /// Where it is, absolute.
+    /// Its path, absolute.
     pub path: String,
-    /// Its branch without `refs/heads/`; none for a tree a hook made.
+    /// Its branch without `refs/heads/`; `None` for a worktree a hook made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
     /// The commit it started from; never computed again.
@@ -82,33 +82,33 @@ pub struct Entry {
     /// The agent it is for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The task it was made for, as `list#id`. It says so from the first moment and for as long as
-    /// nobody takes the tree for something else, also when the task is done in another one.
+    /// The task it was made for, as `list#id`. Set from the first moment until the worktree is
+    /// taken for another purpose, also if the task is done in another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub made_for: Option<String>,
-    /// Whether it is in use.
+    /// Its use.
     pub status: TreeStatus,
     /// When it was made.
     pub created_at: String,
-    /// When it was last asked for, as far as this file knows.
+    /// The time of the last request for it, as far as this file knows.
     pub last_used_at: String,
-    /// Made by a hook: never judged, never removed without one.
+    /// True if a hook made it: never judged, never removed without one.
     #[serde(default, skip_serializing_if = "is_false")]
     pub hook_based: bool,
-    /// Only some paths are checked out.
+    /// True if only some paths are checked out.
     #[serde(default, skip_serializing_if = "is_false")]
     pub sparse: bool,
-    /// Where it is in the trash, once removed.
+    /// Its place in the trash, once removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trash: Option<Trashed>,
-    /// Where its commits went, once merged.
+    /// The landing of its commits, once merged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub merged: Option<LandingRecord>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) placed: Vec<Placed>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) op: Option<Op>,
-    /// Keys we do not know, kept as they were.
+    /// Unknown keys, kept unchanged.
     #[serde(flatten)]
     pub(crate) extra: Map<String, Value>,
 }
@@ -118,7 +118,7 @@ pub(crate) fn is_false(value: &bool) -> bool {
 }
 
 impl Entry {
-    /// It is in the trash now.
+    /// Marks it as removed into the trash.
     pub(crate) fn set_removed(&mut self, trash: Trashed) {
         self.op = None;
         self.status = TreeStatus::Removed;
@@ -149,7 +149,7 @@ impl Entry {
         }
     }
 
-    /// Its name, checked: somebody may have edited the registry.
+    /// Its name, checked: the registry may have been edited.
     pub(crate) fn slug(&self) -> Result<Slug, TreeError> {
         Slug::new(&self.name)
     }
@@ -159,12 +159,12 @@ impl Entry {
         self.made_for.as_deref()?.rsplit_once('#')
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         Path::new(&self.path)
     }
 
-    /// True if it is there to be used: neither removed nor half made.
+    /// True if it can be used: neither removed nor half made.
     pub fn is_live(&self) -> bool {
         let half_made = matches!(
             self.op,
@@ -173,7 +173,7 @@ impl Entry {
         self.status != TreeStatus::Removed && !half_made
     }
 
-    /// True if it is there for our own purposes and none of the user's.
+    /// True if it serves only ccb's own purposes.
     pub(crate) fn is_internal(&self) -> bool {
         matches!(self.op, Some(Op::Scratch | Op::Filling))
     }

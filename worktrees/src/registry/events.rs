@@ -1,7 +1,7 @@
 //! The log of events about worktrees, one line each: `events.jsonl`.
 //!
-//! A record for people and for tools that follow along; nothing is decided by it. An event
-//! that cannot be written is reported in the trace and otherwise passed over.
+//! A record for people and for tools that follow along; ccb decides nothing by it. An event that
+//! cannot be written is reported in the trace and skipped.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::error::TreeError;
 use crate::layout::Layout;
 use crate::registry::Entry;
 
-/// A file larger than this is moved to `events.1.jsonl`, replacing the one before.
+/// Size, in bytes, from which a file is moved to `events.1.jsonl`, replacing the one before.
 const ROTATE_AT: u64 = 4 * 1024 * 1024;
 /// A holder needs the lock only for one write.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
@@ -26,7 +26,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 pub struct EventTask {
     /// Its id.
     pub id: String,
-    /// How far it is, if the caller knows.
+    /// Its status, if the caller knows it.
     pub status: Option<String>,
 }
 
@@ -60,7 +60,7 @@ impl Event {
         }
     }
 
-    /// About a worktree of which nothing but its name need be left.
+    /// An event about a worktree of which only its name need be left.
     pub(crate) fn named(name: impl Into<String>, worktree: &str) -> Self {
         Self {
             name: name.into(),
@@ -75,7 +75,7 @@ impl Event {
         self
     }
 
-    /// The process that began it died.
+    /// Marks that the process that began it died.
     pub(crate) fn interrupted(mut self) -> Self {
         self.error = Some("interrupted".into());
         self
@@ -101,7 +101,7 @@ impl Event {
     }
 }
 
-/// Appends `event`; never fails what it reports on.
+/// Appends `event`; a failure does not fail the reported operation.
 pub(crate) fn emit(layout: &Layout, now_ms: i64, event: &Event) {
     if let Err(error) = append(layout, &event.to_json(now_ms)) {
         tracing::warn!(event = event.name, %error, "an event could not be written");
@@ -119,7 +119,7 @@ fn append(layout: &Layout, line: &Value) -> Result<(), TreeError> {
     Ok(())
 }
 
-/// Appends a line to a log, after whatever a crash left of the one before.
+/// Appends a line to a log, after cutting off a half line that a crash left.
 pub(crate) fn append_line(path: PathBuf, line: &[u8]) -> Result<LogTail, TreeError> {
     // The end is enough to see whether half a line is there.
     let size = std::fs::metadata(&path).map_or(0, |meta| meta.len());

@@ -1,8 +1,8 @@
-//! The list of trees: `index.json`.
+//! The list of worktrees: `index.json`.
 //!
-//! Read without a lock, because it is replaced whole; changed only through a [`Section`],
-//! which holds the repository's lock. An entry with an `op` is in the middle of something:
-//! whoever finds one whose maker is gone finishes it or takes it back (`recover`).
+//! Read without a lock, because it is replaced whole; changed only through a [`Section`], which
+//! holds the repository's lock. An entry with an `op` is in the middle of an operation: a process
+//! that finds one whose maker is dead finishes or undoes it (`recover`).
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::layout::Layout;
 use crate::registry::{Entry, Op, Pooled, TreeStatus};
 use crate::slug::Slug;
 
-/// The version we write.
+/// The version that ccb writes.
 pub(crate) const VERSION: u64 = 1;
 
 /// Everything in `index.json`.
@@ -31,7 +31,7 @@ pub(crate) struct Registry {
     pub(crate) last: u64,
     #[serde(default)]
     pub(crate) worktrees: Vec<Entry>,
-    /// Trees nobody has yet.
+    /// Worktrees that are not assigned yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) pool: Vec<Pooled>,
     #[serde(flatten)]
@@ -39,7 +39,7 @@ pub(crate) struct Registry {
 }
 
 impl Registry {
-    /// The list as it is; empty if there is none.
+    /// The current list; empty if there is none.
     pub(crate) fn load(layout: &Layout) -> Result<Self, TreeError> {
         let path = layout.registry();
         let Some(bytes) = atomic::read(&path)? else {
@@ -55,7 +55,7 @@ impl Registry {
         })
     }
 
-    /// The tree of this name that is there or in the making.
+    /// The existing or unfinished worktree of this name.
     pub(crate) fn find(&self, slug: &Slug) -> Option<&Entry> {
         self.there().find(|entry| entry.name == slug.as_str())
     }
@@ -65,25 +65,25 @@ impl Registry {
         all.find(|entry| entry.status != TreeStatus::Removed && entry.name == slug.as_str())
     }
 
-    /// All trees that are there or in the making.
+    /// All existing or unfinished worktrees.
     pub(crate) fn there(&self) -> impl Iterator<Item = &Entry> {
         let all = self.worktrees.iter();
         all.filter(|entry| entry.status != TreeStatus::Removed)
     }
 
-    /// Where they and the trees of the pool are.
+    /// The paths of these and of the worktrees of the pool.
     pub(crate) fn paths(&self) -> BTreeSet<&Path> {
         let pooled = self.pool.iter().map(|pooled| pooled.tree.path());
         self.there().map(Entry::path).chain(pooled).collect()
     }
 
-    /// Forgets the tree of this name; removed ones stay listed.
+    /// Removes the entry of this name; removed worktrees stay listed.
     pub(crate) fn forget(&mut self, slug: &Slug) {
         self.worktrees
             .retain(|entry| entry.status == TreeStatus::Removed || entry.name != slug.as_str());
     }
 
-    /// No tree that is there is for this task any more.
+    /// Removes this task from all existing worktrees.
     pub(crate) fn forget_task(&mut self, id: &Option<String>, list: &Option<String>) {
         for entry in &mut self.worktrees {
             if entry.is_live() && id.is_some() && (&entry.task_id, &entry.task_list) == (id, list) {
@@ -92,9 +92,9 @@ impl Registry {
         }
     }
 
-    /// True if the name is, or would be taken for, that of a tree that is there.
+    /// True if an existing worktree has the name, or one that would be taken for it.
     pub(crate) fn knows(&self, slug: &Slug) -> bool {
-        // One that is on its way to or from the pool may come back to its place there.
+        // One that is moving to or from the pool may come back to its place there.
         let moving = self.worktrees.iter().filter_map(|entry| match &entry.op {
             Some(Op::Taking { from: pooled, .. } | Op::GivingBack { to: pooled, .. }) => {
                 Some(pooled.as_ref())
@@ -106,20 +106,20 @@ impl Registry {
             || self.there().any(|entry| slug.clashes_with(&entry.name))
     }
 
-    /// The last tree of this name that was removed.
+    /// The last removed worktree of this name.
     pub(crate) fn last_removed(&self, slug: &Slug) -> Option<&Entry> {
         let mut all = self.worktrees.iter().rev();
         all.find(|entry| entry.status == TreeStatus::Removed && entry.name == slug.as_str())
     }
 
-    /// The entry of the tree that is in this directory of the trash.
+    /// The entry of the worktree that is in this directory of the trash.
     pub(crate) fn trashed_mut(&mut self, id: &str) -> Option<&mut Entry> {
         self.worktrees
             .iter_mut()
             .find(|entry| entry.trash.as_ref().is_some_and(|trash| trash.id == id))
     }
 
-    /// Refuses a name that differs only in case from that of a tree that is there.
+    /// Refuses a name that differs only in case from that of an existing worktree.
     pub(crate) fn check_clash(&self, slug: &Slug) -> Result<(), TreeError> {
         let clash = |entry: &&Entry| entry.name != slug.as_str() && slug.clashes_with(&entry.name);
         match self.there().find(clash) {
@@ -132,7 +132,7 @@ impl Registry {
     }
 }
 
-/// The registry while nobody else changes it.
+/// The registry while no other process changes it.
 #[derive(Debug)]
 pub(crate) struct Section<'a> {
     pub(crate) lock: FileLock,
@@ -160,7 +160,7 @@ impl<'a> Section<'a> {
         })
     }
 
-    /// How safely it is written.
+    /// The durability of its writes.
     pub(crate) fn durability(&self) -> Durability {
         self.durability
     }
@@ -179,12 +179,12 @@ impl<'a> Section<'a> {
         Ok(())
     }
 
-    /// The entry of a tree that is there.
+    /// The entry of an existing worktree.
     pub(crate) fn entry(&mut self, slug: &Slug) -> Result<&mut Entry, TreeError> {
         self.registry.find_mut(slug).ok_or_else(|| not_found(slug))
     }
 
-    /// Changes the entry of a tree that is there, saves, and returns it.
+    /// Changes the entry of an existing worktree, saves, and returns it.
     pub(crate) fn edit(
         &mut self,
         slug: &Slug,

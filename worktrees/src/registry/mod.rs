@@ -1,6 +1,5 @@
-//! What is written down about worktrees: the list of them (`index`), one of them (`entry`), what
-//! is being done to one (`op`), those of which nothing is left (`removed`), and what happened
-//! (`events`).
+//! The records of worktrees: the list of them (`index`), one of them (`entry`), the operation under
+//! way on one (`op`), fully deleted ones (`removed`), and events (`events`).
 
 mod entry;
 pub(crate) mod events;

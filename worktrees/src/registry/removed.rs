@@ -1,7 +1,7 @@
-//! Trees of which nothing is left: `removed.jsonl`.
+//! Worktrees that are fully deleted: `removed.jsonl`.
 //!
-//! They stay listed, but the registry, which is read and written whole at every step, must not
-//! grow with them. One line each, appended; changed only under the repository's lock.
+//! They stay listed, but the registry, which is read and written whole at every step, must not grow
+//! with them. One line each, appended; changed only under the repository's lock.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ fn path(layout: &Layout) -> PathBuf {
     layout.registry().with_file_name("removed.jsonl")
 }
 
-/// Every one of them, oldest first.
+/// All of them, oldest first.
 pub(crate) fn all(layout: &Layout) -> Result<Vec<Entry>, TreeError> {
     let mut entries: Vec<Entry> = Vec::new();
     for line in log::read_from(&path(layout), 0)?.lines {
@@ -26,7 +26,7 @@ pub(crate) fn all(layout: &Layout) -> Result<Vec<Entry>, TreeError> {
             // A crash may have written one twice.
             Ok(entry) if entries.last().is_some_and(|last| last.trash == entry.trash) => {}
             Ok(entry) => entries.push(entry),
-            Err(error) => tracing::warn!(%error, "the line of a removed tree cannot be read"),
+            Err(error) => tracing::warn!(%error, "the line of a removed worktree cannot be read"),
         }
     }
     Ok(entries)
@@ -38,7 +38,7 @@ pub(crate) fn last(layout: &Layout, slug: &Slug) -> Result<Option<Entry>, TreeEr
     Ok(all(layout)?.into_iter().rev().find(of_name))
 }
 
-/// Moves the tree that was in this directory of the trash here.
+/// Moves the worktree that was in this directory of the trash here.
 pub(crate) fn add(layout: &Layout, section: &mut Section<'_>, id: &str) -> Result<(), TreeError> {
     let gone = |entry: &Entry| entry.trash.as_ref().is_some_and(|trash| trash.id == id);
     let Some(at) = section.registry.worktrees.iter().position(gone) else {
@@ -47,7 +47,7 @@ pub(crate) fn add(layout: &Layout, section: &mut Section<'_>, id: &str) -> Resul
     let mut entry = section.registry.worktrees.remove(at);
     (entry.task_id, entry.task_list) = (None, None);
     let line = to_line(layout, &entry)?;
-    // First here, then gone there: a crash in between leaves it twice, not nowhere.
+    // First here, then removed there: a crash in between leaves it twice, not nowhere.
     let tail = append_line(path(layout), &line)?;
     if section.durability() != Durability::Relaxed {
         tail.sync()?;
@@ -55,7 +55,7 @@ pub(crate) fn add(layout: &Layout, section: &mut Section<'_>, id: &str) -> Resul
     section.save()
 }
 
-/// Forgets those that `keep` says no to.
+/// Removes the entries that `keep` rejects.
 pub(crate) fn retain(
     layout: &Layout,
     section: &Section<'_>,

@@ -1,4 +1,4 @@
-//! Trees nobody needs any more: at the end of an agent, and after a long time.
+//! Worktrees that are not needed any more: at the end of an agent, and after a long time.
 
 use store::clock::parse_rfc3339;
 use store::lock::FileLock;
@@ -14,54 +14,54 @@ use crate::remove::{RemoveRequest, Removed};
 use crate::slug::Slug;
 use crate::trees::{Trees, modified_ms};
 
-/// The result of tidying up after an agent.
+/// The result of cleaning up after an agent.
 #[derive(Debug)]
 pub enum AgentEnd {
-    /// Nothing was in it, so it is gone with its branch.
+    /// It had no work and was removed with its branch.
     Removed(Box<Removed>),
-    /// Something is in it, or nobody knows.
+    /// It has work, or that is unknown.
     Kept {
-        /// As registered now.
+        /// Its entry in the registry.
         entry: Box<Entry>,
-        /// What was found.
+        /// The changes found.
         changes: Box<Changes>,
-        /// Why it could not be removed, where it would have been.
+        /// The reason why it could not be removed, if it should have been.
         why: Option<String>,
     },
 }
 
-/// Whether `gc` may remove a worktree.
+/// The decision of `gc` about a worktree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GcVerdict {
-    /// It can go: nothing was done in it.
+    /// It can be removed: it has no work of its own.
     Unchanged,
-    /// It can go: everything done in it is part of this.
+    /// It can be removed: all its work is part of this ref.
     Merged {
         /// A ref.
         into: String,
     },
-    /// It stays, and why.
+    /// It is kept, for this reason.
     Stays(String),
 }
 
-/// A tree as `gc` sees it.
+/// A worktree as `gc` sees it.
 #[derive(Debug)]
 pub struct GcCandidate {
-    /// The tree.
+    /// The worktree.
     pub entry: Entry,
-    /// Whether it may be removed.
+    /// The decision.
     pub verdict: GcVerdict,
 }
 
 impl Trees {
-    /// The end of the agent that worked in the tree and no longer holds it: no change → the
-    /// tree goes with its branch; anything else → it stays.
+    /// Handles the end of the agent that worked in the worktree and no longer holds it: without
+    /// changes the worktree is removed with its branch; otherwise it is kept.
     pub fn agent_ended(&self, slug: &Slug) -> Result<AgentEnd, TreeError> {
         let found = self.changes(slug)?;
         self.agent_left(slug, found)
     }
 
-    /// The same, where somebody has just looked and found this.
+    /// The same with changes that the caller has just found.
     pub fn agent_left(&self, slug: &Slug, changes: Changes) -> Result<AgentEnd, TreeError> {
         let entry = self.get(slug)?;
         if entry.hook_based || changes.state != ChangeState::Clean {
@@ -90,8 +90,8 @@ impl Trees {
         })
     }
 
-    /// Every tree that has not been used for as long as the options say, and whether it can
-    /// go. Changes nothing.
+    /// Every worktree that was not used for as long as the options say, with the decision. Changes
+    /// nothing.
     pub fn gc_candidates(&self) -> Result<Vec<GcCandidate>, TreeError> {
         let limit = self.days_ago(self.options.gc_days);
         let registry = Registry::load(&self.layout)?;
@@ -106,8 +106,8 @@ impl Trees {
         Ok(candidates)
     }
 
-    /// Removes a tree that [`Self::gc_candidates`] found, if all is still as it was then.
-    /// `None` if it is not.
+    /// Removes a worktree that [`Self::gc_candidates`] found, if the decision is still the same;
+    /// `None` if not.
     pub fn collect(&self, slug: &Slug) -> Result<Option<Removed>, TreeError> {
         let _lock = self.tree_lock(slug)?;
         self.recover(slug)?;
@@ -128,12 +128,12 @@ impl Trees {
         let held = entry.slug().and_then(|slug| self.is_held(&slug));
         match held {
             Ok(false) => self.judge(entry),
-            Ok(true) => GcVerdict::Stays("somebody works in it".into()),
+            Ok(true) => GcVerdict::Stays("it is in use".into()),
             Err(error) => GcVerdict::Stays(error.to_string()),
         }
     }
 
-    /// The verdict by what is in the worktree, not by who holds it.
+    /// The decision by the content of the worktree, not by its holder.
     pub(crate) fn judge(&self, entry: &Entry) -> GcVerdict {
         if entry.hook_based {
             return GcVerdict::Stays("it was made by a hook".into());
@@ -151,7 +151,7 @@ impl Trees {
         if let Some(into) = self.landed_in(entry, &changes) {
             return GcVerdict::Merged { into };
         }
-        // Only commits can be merged; everything else is in no other place.
+        // Only commits can be merged; all other work is in no other place.
         let tips: Vec<String> = self.tips(entry, &changes);
         if changes.are_only_commits() && !tips.is_empty() {
             for target in ["HEAD", "refs/remotes/origin/HEAD"] {
@@ -200,8 +200,8 @@ impl Trees {
         Ok(true)
     }
 
-    /// Deletes old set-up logs and files on their way that nobody will fetch any more, and
-    /// forgets removed trees of which nothing is left.
+    /// Deletes old set-up logs and abandoned files in transit, and forgets removed worktrees that
+    /// are fully deleted.
     pub fn tidy(&self) -> Result<(), TreeError> {
         let limit = self.days_ago(self.options.gc_days);
         for dir in [self.layout.logs(), self.layout.tmp()] {
@@ -229,7 +229,7 @@ impl Trees {
         section.save()
     }
 
-    /// Finishes or takes back whatever crashed processes left half done.
+    /// Finishes or undoes the half-done operations of crashed processes.
     pub fn sweep(&self) -> Result<(), TreeError> {
         self.drop_check_trees(false)?;
         for entry in Registry::load(&self.layout)?.worktrees {

@@ -1,4 +1,4 @@
-//! Taking away what is left of ours in a repository, one thing at a time.
+//! Removes ccb's leftovers in a repository, one at a time.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::slug::Slug;
 use crate::trees::Trees;
 
 impl Trees {
-    /// Takes one of them away; `insist` if its work may go, too. `false` if it has to stay.
+    /// Removes one of them; `insist` to remove its work, too. `false` if it must be kept.
     pub fn drop_leftover(&self, one: &Leftover, insist: bool) -> Result<bool, TreeError> {
         match &one.keeps {
             Some(Keeps::InUse(_)) => return Ok(false),
@@ -80,7 +80,7 @@ impl Trees {
         }
     }
 
-    /// Deletes a removed tree and everything that keeps something of it.
+    /// Deletes a removed worktree and everything that keeps parts of it.
     fn drop_trash(&self, id: &str) -> Result<bool, TreeError> {
         let registry = Registry::load(&self.layout)?;
         let of_it = |entry: &&Entry| entry.trash.as_ref().is_some_and(|trash| trash.id == id);
@@ -121,7 +121,7 @@ impl Trees {
         Ok(true)
     }
 
-    /// Not while something is there that it hides.
+    /// Deletes the line that hides worktrees, unless one still exists.
     fn drop_exclude_line(&self) -> Result<bool, TreeError> {
         let trees = self.layout.trees();
         let some = std::fs::read_dir(&trees).is_ok_and(|mut dir| dir.next().is_some());
@@ -141,13 +141,13 @@ impl Trees {
             .collect();
         atomic::replace_keeping_mode(&self.layout.tmp(), &path, &kept, Durability::Full)?;
         for dir in [trees.as_path(), &self.layout.main.join(".claude")] {
-            // Ours if nothing is in it.
+            // ccb's if it is empty.
             std::fs::remove_dir(dir).ok();
         }
         Ok(true)
     }
 
-    /// The last thing that goes: without it nobody knows that we were here.
+    /// Deletes the records, last of all: without them ccb was never here.
     fn drop_records(&self) -> Result<bool, TreeError> {
         let registry = Registry::load(&self.layout)?;
         let trash = self.layout.trash();

@@ -18,9 +18,9 @@ use crate::trees::Trees;
 /// The state of a removed worktree's branch.
 #[derive(Debug)]
 enum RemovedBranch {
-    /// It is gone, and stood here.
+    /// It is deleted; its commit was this.
     Gone(Option<String>),
-    /// It is there, and why.
+    /// It is kept, for this reason.
     Stays(String),
 }
 
@@ -56,8 +56,8 @@ impl Trees {
         }
         reached(fault::REMOVE_ADMIN_MOVED);
         let late = self.rescue_late(&entry, &trash.join("admin"), &id, seen)?;
-        // Before the branch goes, what keeps its commits has to be on the disk. Of a tree in
-        // which nothing was done, the names are enough.
+        // Before the branch is deleted, the refs that keep its commits must be on the disk. For a
+        // worktree without work the names are enough.
         if clean && !late {
             atomic::sync_dir(&trash, self.options.durability)?;
         } else {
@@ -78,7 +78,7 @@ impl Trees {
             branch_tip,
             clean: clean && !late,
             rescue_ignored,
-            // Marked before they are deleted: a half deleted worktree must not be brought back.
+            // Marked before they are deleted: a half deleted worktree must not be restored.
             emptied: kept_elsewhere && !late && branch_kept.is_none(),
         });
         let removed = removed.clone();
@@ -86,8 +86,8 @@ impl Trees {
         Ok((removed, branch_kept))
     }
 
-    /// What was committed or staged while the tree was being moved gets refs of its own; says
-    /// whether there was anything.
+    /// Gives commits and staged files made while the worktree was being moved refs of their own;
+    /// true if there were any.
     fn rescue_late(
         &self,
         entry: &Entry,
@@ -117,8 +117,8 @@ impl Trees {
         Ok(true)
     }
 
-    /// Deletes the tree's branch if it stands where it stood, or where a commit made in the
-    /// tree meanwhile has put it; else says why it stays.
+    /// Deletes the worktree's branch if it is at its recorded commit, or at a commit made in the
+    /// worktree meanwhile; else returns the reason why it is kept.
     fn delete_branch(
         &self,
         entry: &Entry,

@@ -1,8 +1,8 @@
-//! Everything of ours in a repository: worktrees, trash, refs, branches, the line in
+//! All traces of ccb in a repository: worktrees, trash, refs, branches, the line in
 //! `.git/info/exclude`, logs.
 //!
-//! Nobody loses work by it: what holds something that is on no branch says so, and goes only
-//! if the caller insists. What is in use never goes.
+//! No work is lost: a leftover with work that is on no branch says so, and is removed only if the
+//! caller insists. A leftover in use is never removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,11 +16,11 @@ use crate::remove::GcVerdict;
 use crate::remove::rescue::prefix;
 use crate::trees::Trees;
 
-/// The line that hides our worktrees from git.
+/// The line that hides ccb's worktrees from git.
 pub(crate) const EXCLUDED: &str = "/.claude/worktrees/";
 
 store::words! {
-    /// What a leftover is.
+    /// The kind of a leftover.
     pub enum LeftoverKind {
         /// A worktree.
         Worktree = "worktree",
@@ -28,7 +28,7 @@ store::words! {
         Pool = "pool",
         /// One in which checks run.
         Check = "check",
-        /// A removed worktree that can be brought back.
+        /// A removed worktree that can be restored.
         Trash = "trash",
         /// Refs under `refs/ccb/`.
         Refs = "refs",
@@ -43,32 +43,32 @@ store::words! {
     }
 }
 
-/// Why a leftover stays.
+/// The reason why a leftover is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Keeps {
-    /// Somebody uses it; it never goes.
+    /// It is in use, and never removed.
     InUse(String),
-    /// It holds work that is on no branch; it goes if the caller insists.
+    /// It has work that is on no branch; it is removed if the caller insists.
     Work(String),
 }
 
-/// Something of ours in a repository.
+/// A trace of ccb in a repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
-    /// What it is.
+    /// Its kind.
     pub kind: LeftoverKind,
-    /// Which one.
+    /// Its name.
     pub name: String,
-    /// What it is about, in a few words.
+    /// A description in a few words.
     pub about: String,
-    /// What it takes on the disk.
+    /// Its size on the disk, in bytes.
     pub bytes: u64,
-    /// Why it stays, if it does.
+    /// The reason why it is kept; `None` if it can be removed.
     pub keeps: Option<Keeps>,
 }
 
 impl Trees {
-    /// Everything of ours in the repository, in the order in which it can go.
+    /// All traces of ccb in the repository, in the order in which they can be removed.
     pub fn leftovers(&self) -> Result<Vec<Leftover>, TreeError> {
         let registry = Registry::load(&self.layout)?;
         let mut all = Vec::new();
@@ -125,7 +125,7 @@ impl Trees {
         }
         let records = self.layout.registry();
         if records.parent().is_some_and(Path::is_dir) {
-            let about = "which worktrees and landings there were; `ccb undo` needs it";
+            let about = "the list of worktrees and landings; `ccb undo` needs it";
             let keeps = Some(Keeps::Work("landings can be undone".into()));
             all.push(left(
                 LeftoverKind::Records,
@@ -142,7 +142,7 @@ impl Trees {
         let held = entry.slug().and_then(|slug| self.is_held(&slug));
         let (about, keeps) = match (entry.under_way(), held) {
             (Some(what), _) => ("", Some(Keeps::InUse(format!("{what} is under way")))),
-            (None, Ok(true)) => ("", Some(Keeps::InUse("somebody works in it".into()))),
+            (None, Ok(true)) => ("", Some(Keeps::InUse("it is in use".into()))),
             (None, Err(error)) => ("", Some(Keeps::InUse(error.to_string()))),
             (None, Ok(false)) if entry.hook_based => {
                 let why = "a hook made it: only `ccb worktree remove --discard` can remove it";
@@ -181,14 +181,15 @@ impl Trees {
             Some(landed) if self.has_only(&dir, &landed.head) => ("landed", None),
             _ => {
                 let name = &entry.name;
-                let why = format!("`ccb worktree undo {name}` brings it back");
+                let why = format!("`ccb worktree undo {name}` restores it");
                 ("", Some(Keeps::Work(why)))
             }
         };
         Some(left(LeftoverKind::Trash, &trash.id, about, &dir, keeps))
     }
 
-    /// True if the files of a tree in the trash are those of the commit, and nothing else is there.
+    /// True if the files of a worktree in the trash are those of the commit, and there are no
+    /// others.
     fn has_only(&self, dir: &Path, commit: &str) -> bool {
         let (tree, index) = (dir.join("tree"), dir.join("admin/index"));
         let git = |verb: &str| {
@@ -200,7 +201,7 @@ impl Trees {
         let at = std::fs::read_to_string(dir.join("admin/HEAD")).unwrap_or_default();
         let branch = at.trim().strip_prefix("ref: refs/heads/");
         let head = match branch {
-            // The branch went with it; its tip is a ref of ours.
+            // The branch was deleted with it; its tip is a ref of ccb's.
             Some(_) => {
                 let id = dir.file_name().unwrap_or_default().to_string_lossy();
                 let kept = format!("{}/head", prefix(&id));
@@ -223,7 +224,7 @@ impl Trees {
             && others.is_ok_and(|others| others.is_empty())
     }
 
-    /// Refs of ours that belong to nothing in the trash, those of one thing together.
+    /// Refs of ccb's that belong to nothing in the trash, grouped by their owner.
     fn left_refs(
         &self,
         registry: &Registry,
@@ -283,7 +284,7 @@ impl Trees {
             .run();
         match beyond {
             Ok(beyond) => Ok(beyond.is_empty()),
-            // Not a commit: a file or a directory that was rescued.
+            // Not a commit but a file or a directory that was rescued.
             Err(TreeError::Git { .. }) => Ok(false),
             Err(error) => Err(error),
         }
@@ -303,7 +304,7 @@ impl Trees {
         for name in names.iter().filter(|name| !used.contains(name.as_str())) {
             let keeps = match self.only_here(name)? {
                 _ if admin::is_checked_out(&self.layout, name)? => {
-                    Some(Keeps::InUse("a working tree has it checked out".into()))
+                    Some(Keeps::InUse("a worktree has it checked out".into()))
                 }
                 true => Some(Keeps::Work("its commits are on no other branch".into())),
                 false => None,

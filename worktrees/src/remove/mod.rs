@@ -1,7 +1,7 @@
-//! Taking worktrees away: the steps up to the trash (`start`) and after it (`finish`), refs that
-//! keep what git would forget (`rescue`), bringing one back (`undo`), emptying the trash
-//! (`trash`), which worktrees nobody needs (`collect`), and everything of ours that is left
-//! (`leftovers`, `drop_leftovers`).
+//! Removes worktrees: the steps up to the trash (`start`) and after it (`finish`), refs that keep
+//! what git would forget (`rescue`), restoring one (`undo`), emptying the trash (`trash`),
+//! worktrees that are not needed any more (`collect`), and all traces of ccb (`leftovers`,
+//! `drop_leftovers`).
 
 mod collect;
 mod drop_leftovers;

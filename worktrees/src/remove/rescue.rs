@@ -1,8 +1,8 @@
-//! Refs that hold what git could forget when a tree goes: its HEAD, index and reflogs.
+//! Refs that hold what git could forget when a worktree is removed: its HEAD, index and reflogs.
 //!
-//! The files need none: their directory is kept in the trash. But once git no longer knows
-//! the tree, nothing protects the objects that only its index and reflogs name, so refs under
-//! `refs/ccb/rescue/<id>/` do, from before the tree is touched.
+//! The files need none: their directory is kept in the trash. But once git no longer knows the
+//! worktree, nothing protects the objects that only its index and reflogs name, so refs under
+//! `refs/ccb/rescue/<id>/` do, from before the worktree is touched.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -17,18 +17,18 @@ use crate::git::{Git, admin, line, zero_split};
 use crate::layout::{Layout, entries, name_of};
 use crate::registry::Entry;
 
-/// All rescue refs of a removed tree begin with this.
+/// The prefix of all rescue refs of a removed worktree.
 pub(crate) fn prefix(id: &str) -> String {
     format!("refs/ccb/rescue/{id}")
 }
 
-/// Tells whether anything happened in a tree that a rescue has to know: HEAD, reflogs, index.
+/// A fingerprint of the parts of a worktree that a rescue depends on: HEAD, reflogs, index.
 ///
-/// Somebody who works in a tree without holding it may commit in the moment between the rescue
-/// and the move.
+/// A process that works in a worktree without holding it may commit in the moment between the
+/// rescue and the move.
 pub(crate) fn seen(layout: &Layout, entry: &Entry, admin: &Path) -> u64 {
     let stamp = |path: PathBuf| {
-        // git replaces the index whole, so its inode tells even where the clock is too coarse.
+        // git replaces the index whole, so its inode changes even if the clock is too coarse.
         let stamp = std::fs::metadata(path).map(|meta| (Stamp::of(&meta), meta.ino()));
         format!("{:?} ", stamp.unwrap_or_default())
     };
@@ -38,25 +38,25 @@ pub(crate) fn seen(layout: &Layout, entry: &Entry, admin: &Path) -> u64 {
     store::fingerprint((text.concat() + &log).as_bytes())
 }
 
-/// What is being rescued.
+/// The worktree to rescue.
 #[derive(Debug)]
 pub(crate) struct Rescue<'a> {
     pub(crate) layout: &'a Layout,
     pub(crate) entry: &'a Entry,
     /// Commits that an agent had in a `.git` of its own.
     pub(crate) private: &'a [String],
-    /// git's directory for the tree, wherever it is.
+    /// git's directory for the worktree, wherever it is.
     pub(crate) admin: Option<&'a Path>,
     pub(crate) changes: &'a Changes,
     pub(crate) branch_tip: Option<&'a str>,
     pub(crate) id: &'a str,
-    /// Stands before the last part of the refs' names.
+    /// The text before the last part of the refs' names.
     pub(crate) label: &'a str,
     pub(crate) now_ms: i64,
 }
 
 impl Rescue<'_> {
-    /// Makes the refs, but for those that are there.
+    /// Makes the refs that do not exist yet.
     pub(crate) fn keep(&self) -> Result<(), TreeError> {
         let name = |what: &str| format!("{}/{}{what}", prefix(self.id), self.label);
         let mut refs: Vec<(String, String)> = Vec::new();
@@ -82,7 +82,7 @@ impl Rescue<'_> {
         admin::create_refs(self.layout, &refs)
     }
 
-    /// A commit with what is staged; `None` if that is the same as HEAD.
+    /// A commit with the staged content; `None` if that is the same as HEAD.
     fn index(&self, admin: &Path) -> Result<Option<String>, TreeError> {
         let changes = self.changes;
         let unknown = changes.state == ChangeState::Unknown;
@@ -91,7 +91,7 @@ impl Rescue<'_> {
         }
         let tree = match self.index_tree(admin) {
             Ok(tree) => tree,
-            // Damaged or not there. The file itself goes to the trash with everything else.
+            // Damaged or missing. The file itself is moved to the trash with everything else.
             Err(error) if unknown => {
                 tracing::warn!(%error, "the index cannot be read, so it has no ref");
                 return Ok(None);
@@ -108,7 +108,7 @@ impl Rescue<'_> {
         let Some(bytes) = atomic::read(&admin.join("index"))? else {
             return Ok(None);
         };
-        // In a copy, because git would write to it. Any of its directories will do; the tree
+        // In a copy, because git would write to it. Any of its directories will do; the worktree
         // itself may be gone already.
         let copy = scratch_index(self.layout);
         let relaxed = atomic::Durability::Relaxed;
@@ -120,7 +120,8 @@ impl Rescue<'_> {
         tree.map(Some)
     }
 
-    /// An index with conflicts is no tree: each side gets a directory of its own.
+    /// The tree object of an index with conflicts, which has no tree of its own: each side gets a
+    /// directory.
     fn tree_of_stages(&self, index: &Path) -> Result<String, TreeError> {
         let listed = self
             .layout
@@ -147,8 +148,8 @@ impl Rescue<'_> {
         tree_of_index_info(self.layout, input)
     }
 
-    /// A commit that has everything as parents that only the tree's reflogs, or the files of an
-    /// unfinished merge or rebase, name; `None` if that is nothing.
+    /// A commit that has all objects as parents that only the worktree's reflogs, or the files of
+    /// an unfinished merge or rebase, name; `None` if there are none.
     fn logged(&self, admin: &Path) -> Result<Option<String>, TreeError> {
         let mut oids = reflog_commits(self.layout, self.entry, admin)?.unwrap_or_default();
         named_in(admin, &mut oids);
@@ -190,7 +191,7 @@ impl Rescue<'_> {
     }
 }
 
-/// Adds the object names in the small files git keeps for a tree.
+/// Adds the object names in the small files git keeps for a worktree.
 fn named_in(admin: &Path, oids: &mut Vec<String>) {
     let mut found = |path: &Path| {
         let name = path
@@ -218,7 +219,7 @@ fn named_in(admin: &Path, oids: &mut Vec<String>) {
         Ok(!(path.ends_with("modules") || path.ends_with("logs")))
     });
     if let Err(error) = walked {
-        tracing::warn!(%error, "not everything git keeps for the tree could be read");
+        tracing::warn!(%error, "not everything git keeps for the worktree could be read");
     }
 }
 
@@ -227,7 +228,7 @@ fn scratch_index(layout: &Layout) -> PathBuf {
     layout.tmp().join(format!("{name}.index"))
 }
 
-/// The tree of what `git update-index --index-info` reads.
+/// The tree object of the input of `git update-index --index-info`.
 pub(crate) fn tree_of_index_info(layout: &Layout, input: Vec<u8>) -> Result<String, TreeError> {
     let index = scratch_index(layout);
     let filled = layout
@@ -246,7 +247,7 @@ pub(crate) fn tree_of_index_info(layout: &Layout, input: Vec<u8>) -> Result<Stri
     tree
 }
 
-/// Writes a commit of ours; needs no identity and runs no hook.
+/// Writes a commit by ccb; needs no identity and runs no hook.
 pub(crate) fn commit(
     layout: &Layout,
     tree: &str,
@@ -263,7 +264,7 @@ pub(crate) fn commit(
     admin::write_commit(layout, text.into_bytes())
 }
 
-/// The rescue refs of one removed tree with where they stand.
+/// The rescue refs of one removed worktree, with their commits.
 pub(crate) fn refs_of(layout: &Layout, id: &str) -> Result<Vec<(String, String)>, TreeError> {
     let lines = layout
         .git("for-each-ref")
@@ -289,7 +290,7 @@ pub(crate) fn highest_number(layout: &Layout) -> Result<u64, TreeError> {
     Ok(all.filter_map(number).max().unwrap_or(0))
 }
 
-/// Blobs of the files below `root`, byte for byte; nothing git would convert is converted.
+/// Blobs of the files below `root`, byte for byte, without git's conversions.
 pub(crate) fn write_blobs(
     layout: &Layout,
     root: &Path,

@@ -1,9 +1,9 @@
-//! Taking a tree away, so that it can be brought back.
+//! Removes a worktree so that it can be restored.
 //!
-//! Nothing is deleted. The directory is renamed into the trash, and so is git's own directory
-//! for it, with index, reflogs and whatever merge or rebase was under way; refs hold the
-//! objects these name. The rename of the files is the step that decides: before it, a crash
-//! leaves the tree as it was; after it, the next command finishes the removal.
+//! Nothing is deleted. The directory is renamed into the trash, and so is git's own directory for
+//! it, with index, reflogs and any unfinished merge or rebase; refs hold the objects these name.
+//! The rename of the files is the decisive step: before it, a crash leaves the worktree unchanged;
+//! after it, the next command finishes the removal.
 
 use std::path::{Path, PathBuf};
 
@@ -22,20 +22,20 @@ use crate::remove::{Rescue, rescue};
 use crate::slug::Slug;
 use crate::trees::Trees;
 
-/// Removes a tree that a hook made.
+/// Removes a worktree that a hook made.
 pub type RemoveHook<'a> = &'a dyn Fn(&Entry) -> Result<(), String>;
 
-/// How a tree is to be removed.
+/// The request to remove a worktree.
 #[derive(Clone, Default)]
 pub struct RemoveRequest<'a> {
-    /// Also if it has changes.
+    /// True to remove it in spite of its changes.
     pub discard: bool,
-    /// Keep ignored files too when the trash is emptied.
+    /// True to keep ignored files, too, when the trash is emptied.
     pub rescue_ignored: bool,
-    /// The caller keeps this commit. If all that is in the tree is part of it, nothing goes to
+    /// A commit that the caller keeps. If all work in the worktree is part of it, nothing goes to
     /// the trash: the files are deleted at once.
     pub kept: Option<&'a str>,
-    /// Removes trees a hook made.
+    /// Removes worktrees a hook made.
     pub hook: Option<RemoveHook<'a>>,
 }
 
@@ -49,20 +49,20 @@ impl std::fmt::Debug for RemoveRequest<'_> {
     }
 }
 
-/// A tree that was removed.
+/// A worktree that was removed.
 #[derive(Debug)]
 pub struct Removed {
-    /// As registered now.
+    /// Its entry in the registry.
     pub entry: Entry,
-    /// What was in it.
+    /// The changes it had.
     pub changes: Changes,
-    /// The branch stays, and why.
+    /// The reason why the branch is kept; `None` if it was deleted.
     pub branch_kept: Option<String>,
-    /// It can be brought back.
+    /// True if it can be restored.
     pub undoable: bool,
 }
 
-/// A tree that is about to go, as it was found.
+/// A worktree that is about to be removed, as it was found.
 #[derive(Debug)]
 pub(crate) struct InspectedTree {
     /// git's directory for it.
@@ -76,7 +76,7 @@ pub(crate) struct InspectedTree {
 pub(crate) const MOVING: &str = "ccb is moving it";
 
 impl Trees {
-    /// Removes the tree if it has no changes, or all the same if told so.
+    /// Removes the worktree if it has no changes, or if `request` discards them.
     pub fn remove(&self, slug: &Slug, request: &RemoveRequest<'_>) -> Result<Removed, TreeError> {
         self.layout.create_dirs()?;
         self.recover_others(slug);
@@ -87,7 +87,8 @@ impl Trees {
         self.with_events("worktree.remove", &entry, remove, removed_event)
     }
 
-    /// Moves the tree to the trash with whatever is in it. Its lock is held, and nobody is inside.
+    /// Moves the worktree to the trash with everything in it. Its lock is held, and it is not in
+    /// use.
     pub(crate) fn remove_as_found(
         &self,
         slug: &Slug,
@@ -102,7 +103,8 @@ impl Trees {
         self.with_events("worktree.remove", entry, remove, removed_event)
     }
 
-    /// True if [`Self::remove`] would refuse, and what is in the tree. Changes nothing.
+    /// Fails if [`Self::remove`] would refuse; else returns the changes in the worktree. Changes
+    /// nothing.
     pub fn check_remove(&self, slug: &Slug, discard: bool) -> Result<Changes, TreeError> {
         let entry = self.get(slug)?;
         if self.layout.lease(slug).exists() {
@@ -127,7 +129,7 @@ impl Trees {
             return self.remove_by_hook(slug, entry, request);
         }
         self.end_stay(entry)?;
-        // Counted now, when nobody of ours can be at work in it any more.
+        // Counted now, when no agent of ccb can work in it any more.
         let found = self.inspect(entry, self.own_admin(entry)?);
         self.refuse_changes(entry, &found.changes, request.discard)?;
         let removed = self.move_to_trash(slug, entry, found, request)?;
@@ -143,13 +145,13 @@ impl Trees {
         }
     }
 
-    /// Looks into a tree that is about to go.
+    /// Inspects a worktree that is about to be removed.
     pub(crate) fn inspect(&self, entry: &Entry, admin: Option<PathBuf>) -> InspectedTree {
-        // The stamps first: what happens after them is noticed.
+        // The stamps first: later changes are noticed.
         let stamps = |admin: &PathBuf| rescue::seen(&self.layout, entry, admin);
         let seen = admin.as_ref().map_or(0, stamps);
         let mut changes = changes::of(&self.layout, entry);
-        // Looking is not disturbed by it, but what that git is about to do is not known.
+        // A git at work does not disturb the inspection, but its next step is unknown.
         if admin
             .as_ref()
             .is_some_and(|dir| dir.join("index.lock").exists())
@@ -180,8 +182,7 @@ impl Trees {
         })
     }
 
-    /// git's directory for the tree, if everything about it is as it should be; `None` if both
-    /// are gone.
+    /// git's directory for the worktree, if all its files are sound; `None` if both are gone.
     pub(crate) fn own_admin(&self, entry: &Entry) -> Result<Option<PathBuf>, TreeError> {
         let path = entry.path();
         let admin = if std::fs::symlink_metadata(path).is_err() {
@@ -200,7 +201,7 @@ impl Trees {
         Ok(admin)
     }
 
-    /// The tree must be where we put trees, reached through no link, and no mount point.
+    /// Checks that the worktree is at its place, reached through no link, and no mount point.
     fn check_place(&self, path: &Path) -> Result<(), TreeError> {
         let trees = self.layout.trees();
         let real = trees.canonicalize().ok();
@@ -289,8 +290,8 @@ impl Trees {
                 undoable: true,
             }),
             Err(error) => {
-                // Either it has not begun, and is taken back, or it is finished after all. It is
-                // not tried again: it would fail again.
+                // Either it has not begun, and is undone, or it is finished after all. It is not
+                // tried again: it would fail again.
                 let settled = match retiring {
                     true => self.stop_retiring(slug).and_then(|()| self.recover(slug)),
                     false => self.recover(slug),
@@ -311,13 +312,13 @@ impl Trees {
         section.save()
     }
 
-    /// The step that decides. Under the repository's lock.
+    /// The decisive step. Under the repository's lock.
     fn move_directory(&self, path: &Path, admin: Option<&Path>, id: &str) -> Result<(), TreeError> {
         let trash = self.layout.trash().join(id);
         store::home::create_private_dir(&trash)?;
         if let Some(admin) = admin {
-            // Without this a `git worktree prune` would delete index and reflogs as soon as
-            // the directory they belong to is not found.
+            // Without this a `git worktree prune` would delete index and reflogs as soon as the
+            // directory they belong to is not found.
             self.layout.write_git_file(&admin.join("locked"), MOVING)?;
             reached(fault::REMOVE_LOCKED);
         }
@@ -342,7 +343,7 @@ impl Trees {
         };
         if !request.discard {
             return Err(refused(
-                "it cannot be judged nor brought back; --discard removes it",
+                "its changes are unknown and it cannot be restored; --discard removes it",
             ));
         }
         let hook = request
@@ -367,14 +368,14 @@ fn removed_event(removed: &Removed) -> Event {
     Event::of("worktree.remove.after", &removed.entry)
 }
 
-/// A name nothing in the trash or among the rescue refs has had.
+/// A name that was never used in the trash or among the rescue refs.
 pub(crate) fn next_id(
     trees: &Trees,
     section: &mut Section<'_>,
     slug: &Slug,
 ) -> Result<String, TreeError> {
     if section.registry.last == 0 {
-        // The registry is new; what it replaces may have left something.
+        // The registry is new; the one before may have left trash and refs.
         section.registry.last = rescue::highest_number(&trees.layout)?;
     }
     loop {

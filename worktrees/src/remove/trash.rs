@@ -1,8 +1,9 @@
-//! Emptying the trash: the files of a removed tree become a ref, then their directory goes.
+//! Empties the trash: the files of a removed worktree become a ref, then their directory is
+//! deleted.
 //!
-//! A snapshot is byte for byte what was there, whatever git would convert on the way in. Where
-//! there can be none (too large, a repository inside, a file that cannot be read) the
-//! directory stays, and whoever asks is told why.
+//! A snapshot is byte for byte what was there, without git's conversions. If there can be none (too
+//! large, a repository inside, a file that cannot be read) the directory is kept, and the caller
+//! gets the reason.
 
 use std::collections::BTreeSet;
 use std::os::unix::ffi::OsStrExt;
@@ -23,16 +24,16 @@ use crate::registry::{Entry, Registry, Trashed, TreeStatus, removed};
 use crate::remove::rescue::{commit, prefix, refs_of, tree_of_index_info, write_blobs};
 use crate::trees::Trees;
 
-/// A removed tree whose time in the trash is over.
+/// A removed worktree whose time in the trash is over.
 #[derive(Debug)]
 pub struct Overdue {
-    /// The tree.
+    /// The worktree.
     pub entry: Entry,
-    /// Why its directory has to stay, if it has to.
+    /// The reason why its directory must be kept; `None` if it need not.
     pub stays: Option<String>,
 }
 
-/// Why a directory stays in the trash, in words.
+/// The reason why a directory is kept in the trash, in words.
 #[derive(Debug)]
 struct Stays(String);
 
@@ -43,12 +44,12 @@ impl<E: std::error::Error> From<E> for Stays {
 }
 
 impl Trees {
-    /// The trees that have been in the trash for longer than they need to be.
+    /// The worktrees whose time in the trash is over.
     pub fn overdue(&self) -> Result<Vec<Entry>, TreeError> {
         let limit = self.days_ago(self.options.trash_days);
         let registry = Registry::load(&self.layout)?;
         let old = |entry: &Entry| {
-            // One that is marked and still there is one whose deletion was interrupted.
+            // If a marked directory exists, its deletion was interrupted.
             let there =
                 |trash: &&Trashed| !trash.emptied || self.layout.trash().join(&trash.id).exists();
             let trash = entry.trash.as_ref().filter(there);
@@ -88,7 +89,7 @@ impl Trees {
     }
 
     pub(crate) fn delete_trashed(&self, trash: &Trashed) -> Result<(), TreeError> {
-        // Marked first: a half deleted worktree must not be brought back.
+        // Marked first: a half deleted worktree must not be restored.
         let mut section = self.section()?;
         if let Some(trash) = section
             .registry
@@ -102,14 +103,16 @@ impl Trees {
         self.delete_emptied(trash)
     }
 
-    /// Deletes the directory of a tree that is marked as emptied, and moves it to the past.
+    /// Deletes the directory of a worktree that is marked as emptied, and lists it as fully
+    /// deleted.
     pub(crate) fn delete_emptied(&self, trash: &Trashed) -> Result<(), TreeError> {
         reached(fault::TRASH_EMPTIED);
         store::tree::delete(&self.layout.trash().join(&trash.id))?;
         removed::add(&self.layout, &mut self.section()?, &trash.id)
     }
 
-    /// Makes `refs/ccb/rescue/<id>/files`, unless the files are those of a commit we have.
+    /// Makes `refs/ccb/rescue/<id>/files`, unless the files are those of a commit in the
+    /// repository.
     fn keep_files(&self, entry: &Entry, trash: &Trashed, dir: &Path) -> Result<(), Stays> {
         let refs = refs_of(&self.layout, &trash.id)?;
         let find = |what: &str| {
@@ -124,7 +127,7 @@ impl Trees {
         if let (Some((name, head)), true) = (head, trash.clean) {
             let history = self.layout.history();
             if history.tree_of(head)? == tree {
-                // Nothing but the base. If that is still part of a branch, no ref is needed.
+                // It has nothing but the base. If that is still part of a branch, no ref is needed.
                 let here = history.resolve("HEAD")?;
                 if history.is_ancestor(head, &here)? {
                     admin::delete_ref(&self.layout, name, head)?;
@@ -149,7 +152,7 @@ impl Trees {
         let mut bytes = 0;
         for path in paths {
             let full = tree.join(&path);
-            // Deleted in the tree, or outside of what a sparse tree shows.
+            // Deleted in the worktree, or outside the patterns of a sparse one.
             let Ok(meta) = std::fs::symlink_metadata(&full) else {
                 continue;
             };
@@ -189,14 +192,15 @@ impl Trees {
         Ok(tree_of_index_info(&self.layout, input)?)
     }
 
-    /// What git tracks in the tree, what it does not know, and what it ignores if wanted.
+    /// The files that git tracks in the worktree, the untracked ones, and the ignored ones if
+    /// wanted.
     fn files_to_keep(
         &self,
         tree: &Path,
         admin: &Path,
         with_ignored: bool,
     ) -> Result<BTreeSet<PathBuf>, TreeError> {
-        // From where it is now, the shared directory is elsewhere. Undo writes what was there.
+        // Seen from its present place, the shared directory is elsewhere. Undo restores the file.
         let commondir = admin.join("commondir");
         self.layout.write_git_file(&commondir, "../../../..\n")?;
         let list = |args: &[&str]| {
@@ -228,7 +232,7 @@ fn write_blob(layout: &Layout, content: Vec<u8>) -> Result<String, TreeError> {
         .line()
 }
 
-/// A repository inside has a history of its own; another file system is not ours.
+/// Refuses if a repository is inside, which has a history of its own, or another file system.
 fn check_snapshot_possible(tree: &Path) -> Result<(), Stays> {
     let here = device(tree)?;
     let mut found = None;

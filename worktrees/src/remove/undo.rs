@@ -1,4 +1,4 @@
-//! Bringing a removed tree back as it was.
+//! Restores a removed worktree.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use crate::slug::Slug;
 use crate::trees::Trees;
 
 impl Trees {
-    /// Brings back the last tree of this name that was removed: its files, branch and index,
-    /// and whatever merge or rebase was under way.
+    /// Restores the last removed worktree of this name: its files, branch and index, and any
+    /// unfinished merge or rebase.
     pub fn undo(&self, slug: &Slug) -> Result<Entry, TreeError> {
         self.layout.create_dirs()?;
         self.recover_others(slug);
@@ -40,7 +40,7 @@ impl Trees {
         if std::fs::symlink_metadata(entry.path()).is_ok() {
             return Err(TreeError::PathTaken {
                 path: entry.path().to_owned(),
-                why: "the worktree would come back there".into(),
+                why: "the worktree would be restored there".into(),
             });
         }
         self.check_branch_free(&entry, trash)?;
@@ -56,7 +56,7 @@ impl Trees {
         Ok(entry)
     }
 
-    /// The branch must be gone, or stand where it stood and be checked out nowhere.
+    /// The branch must be gone, or at its recorded commit and checked out nowhere.
     fn check_branch_free(&self, entry: &Entry, trash: &Trashed) -> Result<(), TreeError> {
         let (Some(branch), Some(tip)) = (&entry.branch, &trash.branch_tip) else {
             return Ok(());
@@ -94,7 +94,7 @@ impl Trees {
             }
             return Err(error);
         }
-        // Empty by now; if not, what is in it is nobody's to delete.
+        // Empty by now; other files in it must not be deleted.
         if let Err(error) = std::fs::remove_dir(&dir) {
             tracing::debug!(%error, dir = %dir.display(), "not removed");
         }
@@ -103,7 +103,7 @@ impl Trees {
             entry.op = None;
             entry.status = TreeStatus::Active;
             entry.trash = None;
-            // Somebody wants it now, whatever it was made for.
+            // The user wants it now, whatever it was made for.
             entry.made_for = None;
             entry.last_used_at = now;
         })?;
@@ -125,8 +125,8 @@ impl Trees {
             }
         }
         reached(fault::UNDO_BRANCH);
-        // git's directory first: a tree whose `.git` leads nowhere is no repository to
-        // `git clean`, which would delete it.
+        // git's directory first: a worktree whose `.git` leads nowhere is no repository to `git
+        // clean`, which would delete it.
         let from = dir.join("admin");
         let admin = self.admin_home(trash);
         if from.is_dir() {
@@ -158,7 +158,7 @@ impl Trees {
         self.make_durable()
     }
 
-    /// Where git's directory of the tree was, or a free name beside it.
+    /// The old path of git's directory of the worktree, or a free name beside it.
     fn admin_home(&self, trash: &Trashed) -> std::path::PathBuf {
         let home = self.layout.admin_dirs();
         let was = home.join(&trash.admin);
@@ -175,7 +175,7 @@ impl Trees {
         if ours && !dir.join("admin").exists() {
             let moved = atomic::rename(&admin, &dir.join("admin"));
             if let Err(error) = moved {
-                tracing::warn!(%error, "git's directory of the tree stays where it is");
+                tracing::warn!(%error, "git's directory of the worktree is not moved");
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Every attack from an agent's own `.git`: no code runs, no byte is written outside, no ref moves but
-//! the worktree's own, and honest work is there.
+//! Every attack from an agent's own `.git`: no code runs, no byte is written outside, no ref moves
+//! but the worktree's own, and honest work is there.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -78,7 +78,7 @@ impl Scene {
     }
 }
 
-/// All refs but the worktree's own, and where HEAD of the main worktree is.
+/// All refs but the worktree's own, and the commit of HEAD of the main worktree.
 fn refs(repo: &TestRepo) -> String {
     let all = repo.git(&["for-each-ref", "--format=%(refname) %(objectname)"]);
     let others = all
@@ -98,7 +98,7 @@ fn strike(attack: &Attack) {
     }
     let mut scene = Scene::new();
     scene.sh(attack.script);
-    // Whoever looks while the agent is inside is as safe.
+    // A look while the agent is inside is as safe.
     let seen = scene.trees.changes(&slug("x")).unwrap();
     assert_ne!(seen.state, worktrees::ChangeState::Clean, "{about}");
     worktrees::fingerprint_of(&scene.tree);
@@ -131,7 +131,7 @@ fn strike(attack: &Attack) {
         }
         (ends, sealed) => assert_eq!(format!("{sealed:?}"), format!("{ends:?}"), "{about}"),
     }
-    // The next one is whole again; and without its `.git` the repository is, too.
+    // The next agent's is whole again; and without its `.git` the repository is, too.
     let mut lease = scene.trees.hold(&slug("x")).unwrap();
     assert_eq!(
         scene.trees.enter(&slug("x"), &mut lease).unwrap(),

@@ -1,34 +1,35 @@
-//! What an agent may leave in its private `.git`, as shell scripts; the tests of the library and those
-//! of whole runs go through the same list.
+//! Attacks that an agent may leave in its private `.git`, as shell scripts; the tests of the
+//! library and those of whole runs go through the same list.
 //!
 //! Each script runs in the worktree, with `work` already committed. It finds `$COMMON` (the
-//! repository's own `.git`), `$VICTIM` (a file of the user's that must stay as it is) and `$CODE` (a
-//! command whose run is noticed). `c WORDS` commits, `t` writes a tree from stdin as `git mktree` does.
+//! repository's own `.git`), `$VICTIM` (a file of the user's that must not change) and `$CODE` (a
+//! command whose run is noticed). `c WORDS` commits, `t` writes a tree from stdin as `git mktree`
+//! does.
 
-/// How the work of a run that did this ends.
+/// The end of the work of a run with this attack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ends {
     /// Its commits are taken over, and the rest of the files committed.
     Whole,
     /// Its files are there, its own commits are not.
     Files,
-    /// Nothing is committed, and these words say why.
+    /// Nothing is committed, for a reason that contains these words.
     Not(&'static str),
 }
 
 /// One attack.
 #[derive(Debug)]
 pub struct Attack {
-    /// In words.
+    /// The attack in words.
     pub name: &'static str,
-    /// What the agent does.
+    /// The agent's script.
     pub script: &'static str,
-    /// What becomes of its work.
+    /// The end of its work.
     pub ends: Ends,
-    /// What somebody without care would do in the worktree afterwards, so that `$CODE` runs or the
-    /// victim changes: the proof that the attack is one.
+    /// Commands of a careless user in the worktree afterwards that make `$CODE` run or the victim
+    /// change: the proof that the attack is one.
     pub control: Option<&'static str>,
-    /// It takes seconds, or much memory.
+    /// True if it takes seconds, or much memory.
     pub heavy: bool,
 }
 
@@ -56,7 +57,7 @@ impl Attack {
 
 use Ends::{Files, Not, Whole};
 
-/// What every script begins with.
+/// The beginning of every script.
 pub const PRELUDE: &str = r#"set -e
 g() { git -c user.name=a -c user.email=a@a -c commit.gpgSign=false "$@"; }
 c() { g commit -q --allow-empty -m "$*"; }

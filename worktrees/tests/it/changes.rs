@@ -1,4 +1,4 @@
-//! What counts as a change: everything that could be lost.
+//! Every change counts that could be lost.
 
 use store::Explain;
 use worktrees::{ChangeState, Changes};
@@ -159,7 +159,7 @@ fn stashes_and_repositories_inside_count() {
 
 #[test]
 fn what_cannot_be_read_is_unknown() {
-    /// Gets the tree and git's directory for it.
+    /// Damages the worktree and git's directory for it.
     type Damage = fn(&std::path::Path, &std::path::Path);
     let damage: [(&str, Damage); 6] = [
         ("a broken .git", |at, _| {

@@ -1,5 +1,5 @@
-//! The worktrees in which checks run: exactly the commit every time, whatever was done to them,
-//! and nothing of them is left behind.
+//! The worktrees in which checks run: exactly the commit every time, whatever was done to them, and
+//! no file of a check is left behind.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
@@ -26,7 +26,7 @@ pub(crate) fn take(repo: &TestRepo, commit: &str) -> CheckTree {
     repo.trees().check_tree(commit, &SetUp::default()).unwrap()
 }
 
-/// All files and directories of a tree but those of git.
+/// All files and directories of a worktree but those of git.
 fn entries(tree: &Path) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     store::tree::walk(tree, &mut |path, _| {
@@ -41,7 +41,7 @@ fn entries(tree: &Path) -> BTreeSet<String> {
     found
 }
 
-/// Fails unless the tree has exactly the files of `commit`, and what is `left` by checks.
+/// Fails unless the worktree has exactly the files of `commit`, and those `left` by checks.
 pub(crate) fn assert_exact(repo: &TestRepo, tree: &Path, commit: &str, left: &[&str], about: &str) {
     let listed = repo.git(&["ls-tree", "-r", "-t", "--name-only", commit]);
     let mut expected: BTreeSet<String> = listed.lines().map(str::to_owned).collect();
@@ -65,7 +65,7 @@ fn a_second_check_finds_the_commit_and_what_the_first_left_ignored() {
     let tree = take(&repo, &first);
     let path = tree.path().to_owned();
     assert_exact(&repo, &path, &first, &[], "new");
-    // What a check does: builds, litters, changes what it checks.
+    // A check builds, litters, changes the files it checks.
     for (name, text) in [
         ("build/out", "cache"),
         ("litter", "x"),
@@ -89,17 +89,21 @@ fn a_second_check_finds_the_commit_and_what_the_first_left_ignored() {
         (now.ino(), now.mtime_nsec()),
         (kept.ino(), kept.mtime_nsec())
     );
-    // It sees the branches as they are now, and has no others.
+    // It sees the present branches, and no others.
     let branches = git(&path, &["for-each-ref", "--format=%(refname)"]);
     assert_eq!(branches, "refs/heads/main\n");
     assert_eq!(git(&path, &["rev-parse", "main"]).trim(), second);
-    // Whatever runs there belongs to the repository.
+    // Commands that run there belong to the repository.
     let found = Repository::discover(&path.join("src")).unwrap();
     assert_eq!(found.main_tree.as_deref(), Some(repo.main()));
     tree.release(AfterCheck::Keep);
 
     assert_eq!(repo.surroundings(), before, "the repository is as it was");
-    assert_eq!(repo.trees().list().unwrap().len(), 0, "nobody's worktree");
+    assert_eq!(
+        repo.trees().list().unwrap().len(),
+        0,
+        "no registered worktree"
+    );
     assert_eq!(repo.trees().doctor(false).unwrap(), []);
     assert_eq!(repo.trees().drop_check_trees(true).unwrap(), 1);
     assert!(!path.exists());
@@ -155,7 +159,7 @@ fn a_check_waits_for_a_tree_rather_than_make_one_of_many_files_but_not_for_ever(
     let repo = TestRepo::new();
     let (first, second) = two_commits(&repo);
     let few = std::thread::available_parallelism().unwrap().get().max(2);
-    // Only its length is looked at: that of a repository with a hundred thousand files.
+    // Only its length matters: that of a repository with a hundred thousand files.
     let index = std::fs::File::options()
         .write(true)
         .open(repo.main().join(".git/index"));
@@ -176,7 +180,7 @@ fn a_check_waits_for_a_tree_rather_than_make_one_of_many_files_but_not_for_ever(
     });
     let numbers = numbers.into_inner().unwrap();
     assert!(numbers.len() <= few, "{numbers:?}");
-    // Nobody lets go of one: whoever holds them may wait for this very check.
+    // None is released: a holder may wait for this very check.
     let held: Vec<CheckTree> = (0..few).map(|_| take(&repo, &first)).collect();
     let another = take(&repo, &second);
     assert!(held.iter().all(|tree| tree.path() != another.path()));
@@ -203,7 +207,7 @@ fn a_tree_whose_check_was_cut_short_is_not_used_again() {
     assert_exact(&repo, other.path(), &second, &[], "another");
     other.release(AfterCheck::Leave);
     assert_eq!(repo.trees().check_trees(), Vec::<String>::new());
-    // The doctor and whoever makes a tree next clear up as well.
+    // The doctor and the next maker of a worktree clean up as well.
     drop(take(&repo, &first));
     let findings = repo.trees().doctor(true).unwrap();
     assert!(findings[0].fixed.is_some(), "{findings:?}");
@@ -300,7 +304,7 @@ fn repositories_of_every_form_can_be_checked() {
 fn submodules_shallow_and_sparse_repositories_do_not_get_in_the_way() {
     let repo = TestRepo::new();
     let (_, second) = two_commits(&repo);
-    // A main tree with only some directories.
+    // A main worktree with only some directories.
     repo.git(&["sparse-checkout", "set", "--cone", "other"]);
     let tree = take(&repo, &second);
     assert!(tree.path().join("readme").exists());

@@ -1,4 +1,5 @@
-//! Whatever is done to a check tree between two checks, the next check finds exactly its commit.
+//! Whatever damage a check worktree takes between two checks, the next check finds exactly its
+//! commit.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use worktrees::AfterCheck;
 use crate::check_tree::{assert_exact, take, two_commits};
 use crate::repo::{TestRepo, git, git_command, write};
 
-/// What is done to the tree, in words and in deed.
+/// Damage to the worktree, in words and as a function.
 type Damage = (&'static str, fn(&TestRepo, &Path));
 
 const DAMAGES: &[Damage] = &[
@@ -74,7 +75,7 @@ const DAMAGES: &[Damage] = &[
         std::fs::set_permissions(&hook, run).unwrap();
         write(&tree.join("readme"), "changed\n");
     }),
-    ("files git is told to ignore", |_, tree| {
+    ("files in git's list of ignored ones", |_, tree| {
         write(&tree.join(".git/info/exclude"), "hidden\n");
         write(&tree.join("hidden"), "x");
     }),
@@ -104,7 +105,7 @@ const DAMAGES: &[Damage] = &[
         std::fs::remove_dir_all(tree.join("src")).unwrap();
         symlink(repo.main(), tree.join("src")).unwrap();
     }),
-    ("a directory nobody can write to", |_, tree| {
+    ("a directory without rights to write", |_, tree| {
         write(&tree.join("shut/file"), "x");
         let shut = std::fs::Permissions::from_mode(0o500);
         std::fs::set_permissions(tree.join("shut"), shut).unwrap();

@@ -1,4 +1,4 @@
-//! Making trees: what is there afterwards, and what is not.
+//! Making worktrees: which files and refs exist afterwards, and which do not.
 
 use std::os::unix::fs::symlink;
 use store::Explain;
@@ -139,7 +139,7 @@ fn an_agents_tree_is_its_own() {
             .created
     );
 
-    // Removed as unchanged; the main tree goes on; the agent comes back to where it was.
+    // Removed as unchanged; the main worktree moves on; the agent returns to its old commit.
     trees
         .remove(&slug("agent-a1"), &Default::default())
         .unwrap();
@@ -220,7 +220,7 @@ fn a_deleted_directory_is_checked_out_again_with_its_commits_and_index() {
     write(&tree.join("readme"), "staged\n");
     git(&tree, &["add", "."]);
     let tip = git(&tree, &["rev-parse", "HEAD"]);
-    // Not into something else that is in its place.
+    // Not into a foreign directory in its place.
     let aside = repo.beside("aside");
     std::fs::rename(&tree, &aside).unwrap();
     write(&tree.join("file"), "not ours");
@@ -245,7 +245,7 @@ fn a_deleted_directory_is_checked_out_again_with_its_commits_and_index() {
             expected
         );
     }
-    // Nothing left but the entry: again from the base, which is written down.
+    // Only the entry is left: made again from the base, which is recorded.
     std::fs::remove_dir_all(&tree).unwrap();
     repo.git(&["worktree", "prune"]);
     repo.git(&["branch", "-q", "-D", "worktree/x"]);
@@ -402,7 +402,7 @@ fn a_lock_that_is_never_free_is_named() {
 
 #[test]
 fn what_an_interrupted_git_left_does_not_stand_in_the_way() {
-    // `git worktree add` writes this first; killed here, it is what remains.
+    // `git worktree add` writes this first; killed here, it leaves this behind.
     let repo = TestRepo::new();
     repo.create("other");
     let half = repo.main().join(".git/worktrees/x");

@@ -1,4 +1,4 @@
-//! What the example prints.
+//! The output of the example.
 
 #[path = "../../examples/land.rs"]
 #[expect(dead_code, reason = "only its `main` is not called")]

@@ -1,5 +1,5 @@
-//! What an agent can leave in its worktree: nothing of it runs, and nothing outside is written.
-//! Every trap is first seen to work where git is called without care.
+//! Traps that an agent can leave in its worktree: none of them runs, and nothing outside is
+//! written. Every trap is first seen to work where git is called without care.
 
 use worktrees::{ChangeState, TreeSnapshot, fingerprint_of};
 
@@ -37,7 +37,7 @@ fn with_nested_trap(submodule: bool) -> TestRepo {
     let clean = format!("touch {}; cat", ran.display());
     git(&nest, &["config", "filter.t.clean", &clean]);
     write(&nest.join(".gitattributes"), "* filter=t\n");
-    // As long as before, and written later: git has to look inside.
+    // The same length, and written later: git has to look inside.
     write(&nest.join("file"), "two\n");
     repo
 }
@@ -139,7 +139,7 @@ fn only_the_registered_branch_moves() {
         let head = repo.git_in("x", &["symbolic-ref", "HEAD"]);
         assert_eq!(head.trim(), "refs/heads/worktree/x", "{file}");
         assert_eq!(repo.git_in("x", &["status", "--porcelain"]), "");
-        // What a git without care does with the same files.
+        // A careless git does this with the same files.
         write(&repo.main().join(file), at_feature);
         repo.git_in("x", &["commit", "-q", "--allow-empty", "-m", "careless"]);
         assert_ne!(repo.git(&["rev-parse", "feature/x"]), feature, "{file}");

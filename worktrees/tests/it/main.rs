@@ -8,12 +8,12 @@
     reason = "a test stops where something is wrong, and does to files what other programs do"
 )]
 
-/// What becomes of it.
+/// The work of an attacked run.
 mod attacked;
-/// What agents may leave in their own `.git`: the list.
+/// Attacks by an agent's own `.git`: the list.
 #[expect(unreachable_pub, reason = "the tests of whole runs use it, too")]
 mod attacks;
-/// What counts as a change.
+/// Every change that counts.
 mod changes;
 /// Worktrees for checks: exactly the commit, every time.
 mod check_tree;
@@ -23,22 +23,22 @@ mod check_tree_damage;
 mod create;
 /// The example works.
 mod example;
-/// What agents leave for ccb to stumble over.
+/// Traps of agents for ccb.
 mod hostile;
-/// The `.git` that an agent has to itself.
+/// The private `.git` of an agent.
 mod private;
 /// The same in every kind of repository.
 mod private_formats;
-/// Taken away and brought back.
+/// Removed and restored.
 mod remove;
 /// The repository all of this happens in.
 #[expect(unreachable_pub, reason = "the harness of the other tests exports it")]
 mod repo;
-/// Used again by the next one.
+/// Reused by the next agent.
 mod reuse;
 /// From a checkout to the commit that is kept.
 mod seal;
-/// What a new worktree gets besides its files.
+/// The files a new worktree gets besides the commit's.
 mod setup;
-/// Old worktrees: collected, deleted from the trash, and where registry and git disagree.
+/// Old worktrees: collected, deleted from the trash, and differences between registry and git.
 mod upkeep;

@@ -6,7 +6,7 @@ use worktrees::{ChangeState, GivenBack, Lease, RemoveRequest, SetUp, Trees};
 
 use crate::repo::{TestRepo, git_command, slug, write};
 
-/// What git prints, without the end of the last line.
+/// The output of git, without the end of the last line.
 fn git(dir: &Path, args: &[&str]) -> String {
     crate::repo::git(dir, args).trim_end().to_owned()
 }
@@ -34,7 +34,7 @@ fn leave(trees: &Trees, mut lease: Lease) -> Option<String> {
     trees.leave(&slug("x"), Some(&mut lease)).unwrap()
 }
 
-/// What is true of every worktree that nobody is in.
+/// Properties of every worktree that no agent is in.
 fn assert_ordinary(repo: &TestRepo) {
     let tree = repo.tree("x");
     assert!(tree.join(".git").is_file());
@@ -95,7 +95,7 @@ fn an_agent_uses_git_as_in_a_repository_of_its_own() {
     assert_eq!(names, "refs/heads/main\nrefs/heads/worktree/x");
     let found = trees.changes(&slug("x")).unwrap();
     assert_eq!((found.commits, found.stashes), (2, 1), "{found:?}");
-    // The next one finds its own branches and its stash again.
+    // The next agent finds its own branches and its stash again.
     let lease = enter(&trees);
     assert_eq!(git(&tree, &["branch", "--show-current"]), "worktree/x");
     assert_eq!(git(&tree, &["rev-parse", "other"]), last);
@@ -201,7 +201,7 @@ fn what_is_nowhere_else_is_neither_reused_nor_lost() {
         ..RemoveRequest::default()
     };
     trees.remove(&slug("x"), &discard).unwrap();
-    // A ref holds it, and bringing the worktree back brings the stash back.
+    // A ref holds it, and restoring the worktree restores the stash.
     main_git(&repo, &["cat-file", "-e", &stash]);
     main_git(&repo, &["gc", "-q", "--prune=now"]);
     main_git(&repo, &["cat-file", "-e", &stash]);
@@ -233,7 +233,7 @@ fn two_agents_in_one_worktree_share_its_git() {
     let second = enter(&trees);
     let last = commit(&tree, "readme", "two\n");
     assert_eq!(leave(&trees, first), None);
-    assert!(tree.join(".git").is_dir(), "somebody is inside");
+    assert!(tree.join(".git").is_dir(), "an agent is inside");
     assert_eq!(main_git(&repo, &["rev-parse", "worktree/x"]), last);
     leave(&trees, second);
     assert_ordinary(&repo);
@@ -244,7 +244,7 @@ fn whoever_comes_after_a_crash_makes_an_end_of_it() {
     let repo = TestRepo::new();
     let (trees, lease, tree) = inside(&repo);
     let last = commit(&tree, "readme", "two\n");
-    // The process is gone; nobody has said so.
+    // The process is gone without leaving.
     drop(lease);
     drop(trees.hold(&slug("x")).unwrap());
     assert_ordinary(&repo);
@@ -279,7 +279,7 @@ fn the_repository_is_found_from_inside() {
         let found = worktrees::Repository::discover(&dir).unwrap();
         assert_eq!(found.main_tree.as_deref(), Some(repo.main()));
     }
-    // Whatever the agent has made of its `.git`.
+    // In whatever state the agent left its `.git`.
     std::fs::remove_dir_all(tree.join(".git")).unwrap();
     let found = worktrees::Repository::discover(&tree).unwrap();
     assert_eq!(found.main_tree.as_deref(), Some(repo.main()));

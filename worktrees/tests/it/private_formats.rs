@@ -6,7 +6,7 @@ use worktrees::{CreateRequest, Sealed, SetUp};
 
 use crate::repo::{TestRepo, git, git_command, slug, write};
 
-/// An agent commits twice, stashes and leaves a file that is not committed; all of it is sealed.
+/// An agent commits twice, stashes and leaves an uncommitted file; all of it is sealed.
 fn agent_works(repo: &TestRepo, about: &str, meanwhile: impl FnOnce(&Path)) -> Sealed {
     let trees = repo.trees();
     let mut lease = trees.hold(&slug("x")).unwrap();
@@ -113,7 +113,7 @@ fn with_only_some_paths_checked_out() {
         .unwrap();
     let sealed = agent_works(&repo, "sparse", |tree| {
         assert!(!tree.join("docs").exists());
-        // What is not checked out changes by a merge, too.
+        // A merge also changes files that are not checked out.
         git(tree, &["checkout", "-q", "-b", "other", "HEAD~2"]);
         let blob = {
             write(&tree.join("src/new"), "guide, better\n");
@@ -180,14 +180,14 @@ fn with_submodules() {
     };
     agent_works(&repo, "submodule", init);
     assert!(repo.tree("x").join("lib/file").exists());
-    // Commits inside are not taken over, and that is said.
+    // Commits inside are not taken over, and the result says so.
     let trees = repo.trees();
     let mut lease = trees.hold(&slug("x")).unwrap();
     trees.enter(&slug("x"), &mut lease).unwrap();
     let tree = repo.tree("x");
     std::fs::remove_dir_all(tree.join("lib")).unwrap();
     init(&tree);
-    // The next one finds it as it was left.
+    // The next agent finds it as it was left.
     trees.leave(&slug("x"), Some(&mut lease)).unwrap();
     assert!(!tree.join("lib/.git").exists());
     assert_eq!(git(&tree, &["status", "--porcelain", "lib"]), "");

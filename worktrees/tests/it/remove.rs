@@ -1,4 +1,4 @@
-//! Taking trees away and bringing them back.
+//! Removing worktrees and restoring them.
 
 use std::os::unix::fs::symlink;
 use store::Explain;
@@ -44,7 +44,7 @@ fn a_clean_tree_goes_with_its_branch_and_comes_back() {
     let error = repo.trees().undo(&slug("x")).unwrap_err();
     assert_eq!(error.kind(), "exists");
     remove(&repo, false).unwrap();
-    // The name is free again, and undo brings back the last one only if it is.
+    // The name is free again, and undo restores the last one only if it is.
     assert!(repo.create("x").created);
     assert_eq!(repo.trees().undo(&slug("x")).unwrap_err().kind(), "exists");
     assert_eq!(
@@ -118,7 +118,7 @@ fn undo_brings_back_files_index_commits_and_an_unfinished_merge() {
     let before = view();
     remove(&repo, true).unwrap();
     assert!(!at.exists());
-    // git throws away whatever nothing refers to; ours must survive that.
+    // git throws away unreferenced objects; ccb's must survive that.
     repo.git(&[
         "reflog",
         "expire",
@@ -194,7 +194,7 @@ fn only_registered_trees_that_are_what_they_should_be() {
     repo.git(&["worktree", "remove", ".claude/worktrees/x"]);
     repo.git(&["branch", "-D", "x"]);
 
-    // Swapped for another repository's tree, a link, a plain directory.
+    // Swapped for another repository's worktree, a link, a plain directory.
     let other = TestRepo::new();
     other.create("x");
     repo.create("x");
@@ -324,7 +324,7 @@ fn git_clean_and_stash_in_the_main_tree_lose_nothing_of_ours() {
     repo.check_sound();
 }
 
-/// Somebody's git may be in the middle of a commit.
+/// Another git may be in the middle of a commit.
 #[test]
 fn a_tree_whose_index_is_locked_is_not_taken_away_unasked() {
     let repo = TestRepo::new();

@@ -59,7 +59,7 @@ impl TestRepo {
         repo
     }
 
-    /// The main working tree.
+    /// The main worktree.
     pub fn main(&self) -> &Path {
         &self.main
     }
@@ -69,12 +69,12 @@ impl TestRepo {
         self.dir.path().canonicalize().expect("a path").join(name)
     }
 
-    /// The tree `name` is, or would be, in this directory.
+    /// The present or future path of the worktree `name` in this directory.
     pub fn tree(&self, name: &str) -> PathBuf {
         self.main.join(".claude/worktrees").join(name)
     }
 
-    /// Our files in the shared git directory.
+    /// ccb's files in the shared git directory.
     pub fn ours(&self) -> PathBuf {
         self.main.join(".git/ccb")
     }
@@ -83,12 +83,12 @@ impl TestRepo {
         write(&self.main.join(path), text);
     }
 
-    /// Runs git in the main tree and returns what it printed.
+    /// Runs git in the main worktree and returns its output.
     pub fn git(&self, args: &[&str]) -> String {
         git(&self.main, args)
     }
 
-    /// Runs git in the tree `name`.
+    /// Runs git in the worktree `name`.
     pub fn git_in(&self, name: &str, args: &[&str]) -> String {
         git(&self.tree(name), args)
     }
@@ -97,14 +97,14 @@ impl TestRepo {
         Trees::discover(&self.main, TreeOptions::default()).expect("a repository")
     }
 
-    /// Finds or makes the tree `name`.
+    /// Finds or makes the worktree `name`.
     pub fn create(&self, name: &str) -> Created {
         let request = CreateRequest::new(Some(slug(name)), &self.main);
         self.trees().create(&request).expect("a tree")
     }
 
-    /// What must not change in the main tree: status, configuration, hooks, branches that are
-    /// not ours.
+    /// The parts of the main worktree that must not change: status, configuration, hooks, branches
+    /// that are not ccb's.
     pub fn surroundings(&self) -> String {
         let config = std::fs::read_to_string(self.main.join(".git/config")).expect("a config");
         let mut hooks: Vec<_> = std::fs::read_dir(self.main.join(".git/hooks"))
@@ -121,7 +121,7 @@ impl TestRepo {
         format!("{status}{head}{config}{hooks:?}")
     }
 
-    /// Fails unless git finds nothing wrong with the repository or its list of trees.
+    /// Fails unless git finds nothing wrong with the repository or its list of worktrees.
     pub fn check_sound(&self) {
         self.git(&["fsck", "--strict", "--no-dangling", "--no-progress"]);
         let list = self.git(&["worktree", "list", "--porcelain"]);
@@ -134,7 +134,7 @@ impl TestRepo {
         }
     }
 
-    /// The branches of trees, with where they stand.
+    /// The branches of worktrees, with their commits.
     pub fn tree_branches(&self) -> Vec<String> {
         let text = self.git(&[
             "for-each-ref",
@@ -175,7 +175,7 @@ pub fn git_command(dir: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// Runs it, expects success, and returns what it printed.
+/// Runs it, expects success, and returns its output.
 pub fn git(dir: &Path, args: &[&str]) -> String {
     let output = git_command(dir, args).output().expect("git starts");
     assert!(output.status.success(), "git {args:?}: {output:?}");

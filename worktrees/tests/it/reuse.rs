@@ -1,4 +1,4 @@
-//! Trees that are used again: as new for the next one, and nothing of the one before is lost.
+//! Reused worktrees: as new for the next agent, and nothing of the previous one is lost.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -7,10 +7,10 @@ use worktrees::{ChangeState, CreateRequest, GivenBack, SetUp, Trees};
 
 use crate::repo::{TestRepo, git, slug, write};
 
-/// Something that somebody did in a tree.
+/// A change that a process made in a worktree.
 type Meddle = fn(&Path);
 
-/// A tree with a commit of what was done in it, which is kept, and the commit.
+/// A worktree with a commit of its work, which is kept, and the commit.
 fn worked_in(repo: &TestRepo, trees: &Trees, name: &str) -> String {
     repo.create(name);
     write(&repo.tree(name).join("new"), "work\n");
@@ -63,7 +63,7 @@ fn a_tree_is_as_new_for_the_next_one() {
     let changes = trees.changes(&slug("two")).unwrap();
     assert_eq!(changes.state, ChangeState::Clean, "{changes:?}");
     repo.check_sound();
-    // And a tree in which nothing was done, too.
+    // And an untouched worktree, too.
     let base = repo.git(&["rev-parse", "main"]).trim().to_owned();
     let given = trees.give_back(&slug("two"), &base, &SetUp::default());
     assert_eq!(given.unwrap(), GivenBack::Yes);
@@ -130,7 +130,7 @@ fn what_somebody_leaves_in_a_tree_of_the_pool_goes_to_the_trash_not_to_the_next_
         let repo = TestRepo::new();
         let trees = repo.trees();
         let kept = worked_in(&repo, &trees, "one");
-        // Late: a process that nobody ended, or a person.
+        // Late: by a process that was not ended, or a person.
         trees
             .give_back(&slug("one"), &kept, &SetUp::default())
             .unwrap();

@@ -1,5 +1,5 @@
-//! A tree from its checkout to the commit that is kept of it: what git sees in a new tree, what
-//! a seal commits, and what is left once the commit is safe elsewhere.
+//! A worktree from its checkout to the commit that is kept of it: git's view of a new worktree, the
+//! commit of a seal, and the rest once the commit is safe elsewhere.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::time::{Duration, SystemTime};
@@ -9,7 +9,7 @@ use worktrees::{ChangeState, CreateMode, CreateRequest, RemoveRequest, TreeStatu
 
 use crate::repo::{TestRepo, git, slug, write};
 
-/// A repository with everything a checkout can make.
+/// A repository with every kind of file a checkout can make.
 fn varied(format: &[&str]) -> TestRepo {
     let repo = TestRepo::with_format(format);
     repo.write("-dash", "dash\n");
@@ -69,7 +69,7 @@ fn what_is_written_right_after_the_checkout_is_seen() {
         let name = format!("x{round}");
         repo.create(&name);
         let at = repo.tree(&name);
-        // As long as before, within the same moment.
+        // The same length, within the same moment.
         write(&at.join("readme"), "two\n");
         let found = repo.trees().changes(&slug(&name)).unwrap();
         assert_eq!(found.files, 1, "round {round}: {found:?}");
@@ -128,7 +128,8 @@ fn a_seal_commits_everything_and_nothing_else() {
     ] {
         write(&at.join(path), text);
     }
-    // A file becomes a directory, a directory a file, a file a link; one goes, one may run.
+    // A file becomes a directory, a directory a file, a file a link; one is deleted, one becomes
+    // executable.
     std::fs::remove_file(at.join("empty")).unwrap();
     write(&at.join("empty/not"), "inside\n");
     std::fs::remove_dir_all(at.join("deep")).unwrap();
@@ -173,7 +174,7 @@ fn a_seal_commits_everything_and_nothing_else() {
     assert_eq!(listed, expected);
     let show = |spec: &str| repo.git_in("x", &["show", spec]);
     assert_eq!(show("HEAD:readme"), "changed again\n");
-    // What a file is like in the repository is git's business.
+    // git decides about the form of a file in the repository.
     assert_eq!(show("HEAD:text.txt"), "one\ntwo\nthree\n");
     assert_eq!(
         repo.git_in("x", &["log", "-1", "--format=%B"]).trim(),
@@ -193,7 +194,7 @@ fn a_change_that_makes_no_difference_makes_no_commit() {
     let repo = varied(&[]);
     repo.create("x");
     let head = repo.git(&["rev-parse", "HEAD"]);
-    // Staged and taken back: git sees two changes that are none together.
+    // Staged and reverted: git sees two changes that cancel each other.
     write(&repo.tree("x").join("readme"), "two\n");
     repo.git_in("x", &["add", "readme"]);
     write(&repo.tree("x").join("readme"), "one\n");
@@ -253,7 +254,7 @@ fn a_tree_whose_commit_is_kept_leaves_nothing_but_a_line() {
         repo.trees().undo(&slug("a")).unwrap_err().kind(),
         "nothing_to_undo"
     );
-    // Who resumes starts where it started.
+    // A resumed agent starts from the same base.
     let base = repo.trees().list().unwrap()[0].base.clone();
     repo.git(&["commit", "-q", "--allow-empty", "-m", "later"]);
     let mut request = CreateRequest::new(Some(slug("a")), repo.main());

@@ -1,4 +1,4 @@
-//! What a new tree gets besides its files, and what is left when that fails.
+//! The files a new worktree gets besides the commit's, and the leftovers if that fails.
 
 use std::os::unix::fs::symlink;
 use store::Explain;
@@ -46,7 +46,7 @@ fn set_up_links_copies_and_runs() {
     let changes = repo.trees().changes(&slug("x")).unwrap();
     assert_eq!(changes.state.as_str(), "clean", "{changes:?}");
     assert_eq!(repo.surroundings(), before);
-    // What was put there counts once it is changed.
+    // A placed file counts once it is changed.
     write(&tree.join(".claude/settings.local.json"), "{\"a\":1}");
     assert_eq!(repo.trees().changes(&slug("x")).unwrap().untracked, 1);
 }
@@ -94,7 +94,7 @@ fn committed_links_lead_the_set_up_nowhere() {
     symlink(&outside, repo.main().join("conf")).unwrap();
     repo.git(&["add", "conf"]);
     repo.git(&["commit", "-qm", "a link"]);
-    // In the main tree it is a directory now, with a file worth copying.
+    // In the main worktree it is a directory now, with a file worth copying.
     std::fs::remove_file(repo.main().join("conf")).unwrap();
     repo.write("conf/key.ignored", "key");
     repo.write(".worktreeinclude", "*.ignored\n");

@@ -1,4 +1,4 @@
-//! Old trees, the trash, and a registry that disagrees with git or the disk.
+//! Old worktrees, the trash, and a registry that disagrees with git or the disk.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ const DISCARD: RemoveRequest<'_> = RemoveRequest {
     hook: None,
 };
 
-/// The trees as they are seen some days from now.
+/// The worktrees as they are seen some days from now.
 fn later(repo: &TestRepo, days: i64) -> Trees {
     let now = SystemClock.now_ms() + days * 24 * 60 * 60 * 1000;
     let options = TreeOptions {
@@ -125,7 +125,7 @@ fn the_end_of_an_agent_keeps_what_it_made() {
     repo.create("agent-c");
     let held = trees.hold(&slug("agent-c")).unwrap();
     let AgentEnd::Kept { why, .. } = trees.agent_ended(&slug("agent-c")).unwrap() else {
-        panic!("removed under somebody's feet");
+        panic!("removed while in use");
     };
     assert!(why.unwrap().contains("in use"));
     drop(held);
@@ -222,7 +222,7 @@ fn what_no_ref_can_hold_stays_in_the_trash() {
     let files = refs.lines().find(|line| line.ends_with("/files")).unwrap();
     let cached = repo.git(&["cat-file", "blob", &format!("{files}:cache.ignored")]);
     assert_eq!(cached, "worth keeping");
-    // Looked at, but still whole.
+    // Examined, but still whole.
     repo.trees().undo(&slug("nested")).unwrap();
     assert!(at.join("build/inside/work").exists());
     assert_eq!(repo.git_in("nested", &["status", "--porcelain"]), "");
@@ -241,7 +241,7 @@ fn an_unchanged_tree_leaves_nothing_behind_in_the_end() {
     assert_eq!(repo.git(&["for-each-ref", "refs/ccb"]), "");
     then.tidy().unwrap();
     assert!(repo.trees().list().unwrap().is_empty());
-    // Numbers go on, so that no name in the trash comes twice.
+    // Numbers continue, so that no name in the trash comes twice.
     repo.create("x");
     let removed = repo.trees().remove(&slug("x"), &DISCARD).unwrap();
     assert_eq!(removed.entry.trash.unwrap().id, "x-2");
@@ -294,7 +294,7 @@ fn the_doctor_reports_what_disagrees_and_deletes_nothing() {
     assert!(repo.tree("stray/file").exists() && repo.tree("foreign/readme").exists());
     kinds(true);
     assert!(!kinds(false).contains(&"not_registered"), "adopted");
-    // Adopted without a base, so it is never taken for unchanged, and its branch is not ours.
+    // Adopted without a base, so it never counts as unchanged, and its branch is not ccb's.
     let error = repo
         .trees()
         .remove(&slug("foreign"), &RemoveRequest::default())
