@@ -1,4 +1,4 @@
-//! `ccb agent types`: what is found, what counts, what is left out.
+//! `ccb agent types`: the types that are found, that count, that are left out.
 
 use harness::{Answer, TestHome, Workplace, write};
 use serde_json::{Value, json};
@@ -126,7 +126,7 @@ fn bad_definitions_are_told_and_the_rest_is_there() {
     assert!(text.stderr.contains("bad.md:4: "), "{}", text.stderr);
     let strict = place.run(&["agent", "types", "--strict"]);
     assert_eq!(strict.code, Some(2));
-    // Whoever asks for the one that is broken is told so.
+    // A request for the broken one names the reason.
     let error = place.fails(3, "unknown_type", &["agent", "types", "bad"]);
     let message = error["message"].as_str().unwrap();
     assert!(message.contains("bad.md:4"), "{message}");
@@ -149,7 +149,7 @@ fn unknown_keys_are_warnings() {
     let flag = r#"{"own": {"description": "d", "prompt": "p", "version": 2}}"#;
     let all = place.ok(&["agent", "types", "--agents", flag]);
     one(&all["types"], "own");
-    // One that was meant to hold it back is not ignored.
+    // A definition that was meant to restrict its agent is not ignored.
     let file = agent("mine", "disalowedTools: Bash\n");
     place.repo.write(".claude/agents/mine.md", &file);
     place.fails(3, "unknown_type", &["agent", "types", "mine"]);
@@ -278,7 +278,7 @@ fn workers_have_three_tools_in_simple_mode() {
         one(&home.ok(&["agent", "types"])["types"], "worker")["tools"],
         three
     );
-    // One that a person has defined is as they want it.
+    // A type that a person has defined is not changed.
     write(&home.path().join("agents/worker.md"), &agent("worker", ""));
     assert_ne!(one(&types(), "worker")["tools"], three);
 }

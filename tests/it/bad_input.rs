@@ -289,7 +289,7 @@ fn text_that_is_too_long_or_no_text() {
     assert_eq!(answer.code, Some(0), "{}", answer.stderr);
 }
 
-/// What the engine keeps in `metadata.ccb` cannot be forged from outside.
+/// The engine's data in `metadata.ccb` cannot be forged from outside.
 #[test]
 fn bad_metadata() {
     let home = board();

@@ -132,7 +132,7 @@ fn a_lock_that_is_held_too_long() {
         assert_eq!(answer.get("error"), None);
         assert_eq!(home.board_bytes(), before);
     }
-    // Looking needs no lock.
+    // Reading needs no lock.
     for args in [
         ["task", "list"].as_slice(),
         &["task", "show", "1"],

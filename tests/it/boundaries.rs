@@ -1,5 +1,5 @@
-//! What a definition says is a boundary: for ccb's own tools, for those an agent starts, and for
-//! the files of one that only reads. And work that an agent hides from its result is found.
+//! The boundaries of a definition hold: for ccb's own tools, for those an agent starts, and for the
+//! files of a read-only agent. Work that an agent hides from its result is found.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn place() -> Workplace {
     place
 }
 
-/// Writes a definition that says this besides what it must.
+/// Writes a definition with these keys besides the required ones.
 fn define(place: &Workplace, name: &str, keys: &str) {
     let file = place.home.path().join(format!("agents/{name}.md"));
     let text = format!("---\nname: {name}\ndescription: d\n{keys}---\nYou work.\n");
@@ -45,7 +45,7 @@ fn start(place: &Workplace, kind: &str, more: &[&str]) -> String {
     answer["agent"]["agentId"].as_str().unwrap().to_owned()
 }
 
-/// What is kept of all runs.
+/// The records of all runs.
 fn metas(place: &Workplace) -> Vec<Value> {
     let below = |dir: PathBuf| -> Vec<PathBuf> {
         let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
@@ -59,19 +59,19 @@ fn metas(place: &Workplace) -> Vec<Value> {
         .collect()
 }
 
-/// What is kept of a run.
+/// The record of a run.
 fn meta(place: &Workplace, id: &str) -> Value {
     let mut all = metas(place).into_iter();
     all.find(|meta| meta["agentId"] == id).unwrap()
 }
 
-/// What is kept of the agents of a type.
+/// The records of the agents of a type.
 fn of_type(place: &Workplace, kind: &str) -> Vec<Value> {
     let all = metas(place).into_iter();
     all.filter(|meta| meta["agentType"] == kind).collect()
 }
 
-/// Everything the agent said and was told.
+/// The text and the messages of the agent.
 fn transcript(place: &Workplace, answer: &Answer) -> String {
     let id = id_of(answer);
     let shown = place.ok(&["agent", "show", &id]);
@@ -137,7 +137,7 @@ fn filters_cover_our_tools_and_the_server_keeps_to_them() {
             .as_array()
             .is_some_and(|list| list.iter().any(|one| one["name"] == "ccb"));
         assert_eq!(given, !left.is_empty(), "{name}: {servers}");
-        // Whoever starts the server by hand gets no more.
+        // A server started by hand has no more tools.
         let mut client = server(&place, &id);
         let mut listed = client.tools();
         let mut expected = left.clone();
@@ -204,7 +204,7 @@ fn a_child_has_no_more_tools_and_no_wider_mode_than_its_parent() {
         assert_eq!(one["launch"]["tools"], json!(["Read", "Agent"]), "{one}");
         assert_eq!(one["launch"]["reach"], "reads", "{one}");
     }
-    // By our command it is the same.
+    // The same by the command.
     let last = Script::new().done("last").to_prompt();
     let spawn = [
         CCB,
@@ -226,7 +226,7 @@ fn a_child_has_no_more_tools_and_no_wider_mode_than_its_parent() {
         .filter_map(|one| one["permissionMode"].as_str())
         .collect();
     assert_eq!(modes, ["default"; 3]);
-    // A person gives what the definition says.
+    // A person gets what the definition allows.
     let answer = ask(&place, "free", &[], &Script::new().done("ok"));
     let id = id_of(&answer);
     assert_eq!(meta(&place, &id)["permissionMode"], "bypassPermissions");
@@ -289,7 +289,7 @@ fn one_that_only_reads_and_changed_something_has_failed() {
         );
     }
     std::fs::remove_file(place.repo.main().join("left.txt")).unwrap();
-    // A command is nobody's to hold back, but it is seen.
+    // A shell command cannot be restricted, but its traces are seen.
     let shell = [
         "agent",
         "spawn",
@@ -302,7 +302,7 @@ fn one_that_only_reads_and_changed_something_has_failed() {
     let answer = place.run(&[&shell[..], &["echo x > left.txt"]].concat());
     assert_eq!(answer.code, Some(1), "{answer:?}");
     assert!(answer.stdout.contains("only reads"), "{answer:?}");
-    // One that kept to it is well, and so is one that may write.
+    // An agent that kept to the rules is fine, and so is one that may write.
     let answer = place.run(&[&shell[..], &["cat left.txt"]].concat());
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let answer = ask(
@@ -358,7 +358,7 @@ fn trees_and_branches_of_its_own_making_are_told() {
     let id = id_of(&answer);
     let shown = place.run(&["agent", "show", &id]).stdout;
     assert!(shown.contains("it made worktree"), "{shown}");
-    // The next one has made none of these.
+    // The next agent has made none of these.
     let answer = ask(
         &place,
         "general-purpose",
@@ -408,7 +408,7 @@ fn what_an_agent_has_committed_is_on_its_branch_as_soon_as_it_waits() {
         let mut log = git_command(place.repo.main(), &["log", "-1", "--format=%s", &branch]);
         log.output().unwrap().stdout == b"mine\n"
     });
-    // It still has a `.git` of its own, and looking at it changes nothing there.
+    // It still has a `.git` of its own, and reading it changes nothing there.
     let tree = place.repo.tree(&format!("agent-{id}"));
     assert!(tree.join(".git").is_dir());
     place.ok(&["worktree", "status", &format!("agent-{id}")]);

@@ -1,5 +1,5 @@
-//! What a check says is true of the commit: nothing that is only in the agent's worktree, or in
-//! the repository's own configuration, makes a check pass.
+//! A passed check holds for the commit: no file that is only in the agent's worktree, or in the
+//! repository's own configuration, makes a check pass.
 
 use harness::team_session::SessionScene;
 use harness::{Fan, kinds};
@@ -10,7 +10,7 @@ use crate::CCB;
 /// A way to make a check pass in a worktree although it does not pass on the commit.
 #[derive(Clone, Copy)]
 struct Trick {
-    /// What the agent does.
+    /// The agent's commands.
     run: &'static str,
     /// The check, which is red on every commit the agent leaves.
     verify: &'static str,
@@ -98,7 +98,7 @@ fn session(trick: Trick) {
     assert_ne!(task["status"], "completed", "{task}");
     let why = task["metadata"]["ccb"]["parked"]["reason"].to_string();
     assert!(why.contains("the check"), "{why}");
-    // What is right lands, and nothing else does.
+    // The honest work lands, and nothing else does.
     assert_eq!(scene.status(honest), "completed");
     let changed = scene
         .repo

@@ -1,5 +1,6 @@
-//! The checks of merges and sessions in check trees: what a kill leaves, what a failure says, and
-//! that no check tree stays. The trees themselves are tested in `worktrees/tests/it/check_tree.rs`.
+//! The checks of merges and sessions in check worktrees: the leftovers of a kill, the words of a
+//! failure, and that no check worktree is kept. The worktrees themselves are tested in
+//! `worktrees/tests/it/check_tree.rs`.
 
 use std::process::Stdio;
 
@@ -19,7 +20,7 @@ fn a_killed_merge_leaves_nothing_that_the_next_one_minds() {
     git(&at.repo.tree("x"), &["add", "."]);
     git(&at.repo.tree("x"), &["commit", "-qm", "ours"]);
     let pid = at.repo.beside("pid");
-    // `tail` ends when nobody reads its output any more; this check outlives the merge.
+    // `tail` ends when it has no reader any more; this check outlives the merge.
     let hangs = format!(
         "echo $$ > {0}.new; mv {0}.new {0}; exec tail -f /dev/null > /dev/null 2>&1",
         pid.display()
@@ -89,7 +90,7 @@ fn the_checks_of_a_session_share_a_tree_that_is_gone_at_the_end() {
         "the second check finds what the first built"
     );
     assert_eq!(scene.repo.trees().check_trees(), Vec::<String>::new());
-    // What a check changes is neither blamed on the task nor part of it.
+    // Changes by a check are neither blamed on the task nor part of it.
     assert_eq!(scene.repo.git(&["show", "HEAD:readme"]), "one\n");
 }
 

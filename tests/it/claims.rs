@@ -1,4 +1,4 @@
-//! Who gets a task and who does not: `claim`, `next`, leases and their tokens.
+//! The winners and losers of a task: `claim`, `next`, leases and their tokens.
 
 use harness::TestHome;
 use serde_json::{Value, json};
@@ -70,7 +70,7 @@ fn every_reason_to_refuse_a_claim() {
     let busy = ["task", "claim", "1", "--as", "ann", "--check-busy"];
     let answer = refused(&home, 4, &busy, "agent_busy");
     assert_eq!(answer["busyWith"], json!(["2"]));
-    // The busy check comes last, and only when asked for.
+    // The check for a busy owner comes last, and only if asked for.
     let busy = ["task", "claim", "4", "--as", "ann", "--check-busy"];
     refused(&home, 4, &busy, "blocked");
     home.ok(&["task", "claim", "1", "--as", "ann"]);

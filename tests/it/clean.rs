@@ -1,4 +1,4 @@
-//! What ccb leaves behind, and taking it away; starts that are refused leave nothing.
+//! The leftovers of ccb, and removing them; refused starts leave none.
 
 use std::path::Path;
 
@@ -175,7 +175,7 @@ fn run_in(home: &TestHome, dir: &Path, args: &[&str]) -> Answer {
     Answer::of(command.output().expect("ccb starts"))
 }
 
-/// In places where no agent could have a worktree, nobody is put into the same directory unasked.
+/// In places where no agent could have a worktree, two agents share a directory only if told to.
 #[test]
 fn where_worktrees_are_not_possible_sessions_and_agents_are_refused_unless_told() {
     let home = TestHome::in_memory(CCB);
@@ -245,7 +245,7 @@ fn where_worktrees_are_not_possible_sessions_and_agents_are_refused_unless_told(
         assert_eq!(told.code, Some(0), "{dir:?}: {told:?}");
         run_in(&home, &dir, &["team", "delete", "t"]);
     }
-    // Somebody sees to the submodules; work in them could not land all the same.
+    // The user initialises the submodules; work in them could not land anyway.
     home.settings(
         r#"{"worktree":{"setup":"git -c protocol.file.allow=always submodule update --init -q"}}"#,
     );

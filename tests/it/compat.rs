@@ -43,7 +43,7 @@ fn a_board_of_format_1_loads() {
         .map(|t| t["subject"].as_str().unwrap())
         .collect();
     assert_eq!(subjects, ["Write the parser", "Fuzz the parser", "Publish"]);
-    // What was being made when it was saved is finished: 2 waits for 1, 3 for 2.
+    // A half-done creation is finished: 2 waits for 1, 3 for 2.
     let watch = home.run(&["--json", "task", "watch", "--since", "0", "--no-follow"]);
     assert_eq!(
         watch.json_lines()[0]["seq"],
@@ -93,7 +93,7 @@ fn a_team_of_format_1_loads() {
     let shown = home.ok(&["team", "show", "fixers"])["team"].clone();
     assert_eq!(shown["description"], "make the test suite pass");
     assert_eq!(shown["members"][1]["state"], "joined");
-    // Alice's run is there and has ended, so it is no longer taken for a visitor.
+    // Alice's run exists and has ended, so it is no longer taken for a visitor.
     let run = home.dir_of_team("fixers").join("runs/a0123456789abcdef");
     std::fs::create_dir_all(&run).unwrap();
     let shown = home.ok(&["team", "show", "fixers"])["team"].clone();

@@ -1,4 +1,4 @@
-//! `done`: what it answers, who may, and the check that proves it.
+//! `done`: its answer, its rights, and the check that proves it.
 
 use serde_json::json;
 

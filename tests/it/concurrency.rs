@@ -55,7 +55,7 @@ fn every_task_is_claimed_exactly_once() {
     }
 }
 
-/// 32 processes create, and some delete, at once: no id is given out twice.
+/// 32 processes create, and some delete, at once: no id is used twice.
 #[test]
 fn ids_are_never_shared_or_reused() {
     let home = TestHome::new(CCB);
@@ -90,7 +90,7 @@ fn ids_are_never_shared_or_reused() {
         "an id was reused after a reset"
     );
 
-    // Even when everything of ours is lost, and the mark is all there is.
+    // Even when all files of ccb are lost, and only the mark is left.
     home.ok(&["task", "reset"]);
     std::fs::remove_dir_all(home.list_dir().join(".ccb")).unwrap();
     given.push(home.create("after the loss"));
@@ -101,7 +101,7 @@ fn ids_are_never_shared_or_reused() {
     );
 }
 
-/// Claims of one task by many processes: one wins, the others are told who did.
+/// Claims of one task by many processes: one wins, the others learn which one.
 #[test]
 fn one_of_many_claims_wins() {
     let home = TestHome::new(CCB);

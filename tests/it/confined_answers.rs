@@ -1,5 +1,5 @@
-//! A confined command answers no question in a person's place: not with ccb, not by writing the answer,
-//! not by ringing.
+//! A confined command answers no question in a person's place: not with ccb, not by writing the
+//! answer, not by ringing.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -64,7 +64,7 @@ fn a_confined_command_answers_nothing() {
         format!("printf %s '{{}}' > {file}"),
         format!("cp {file} {dir}/other.json"),
         format!("mv {file} {dir}/gone"),
-        // Opened both ways: that waits for nobody.
+        // Opened both ways: that never blocks.
         format!("printf x 1<> {wake}"),
     ];
     let asks = [
@@ -92,7 +92,7 @@ fn a_confined_command_answers_nothing() {
     }
     assert_eq!(std::fs::read(&request).unwrap(), before);
 
-    // Each way works for somebody else: first the one that ccb offers.
+    // Each way works for a person: first the one that ccb offers.
     team.ok(&["mail", "approve", &id, "--as", "team-lead"]);
     assert_eq!(state(&request), "approved");
     std::fs::write(&request, &before).unwrap();

@@ -1,5 +1,5 @@
-//! A confined program of root has root's files and not root's powers: it types into nobody's terminal,
-//! makes no devices, and looks into no process outside.
+//! A confined program of root has root's files and not root's powers: it types into no other
+//! terminal, makes no devices, and reads no process outside.
 
 use std::process::{Command, Output};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::{CCB, ON_TERMINAL, PEER_PROBE};
 
-/// True if there are powers to take away, and a kernel that confines; says so if not.
+/// True if there are powers to remove, and a kernel that confines; prints the reason if not.
 fn is_tested() -> bool {
     let root = rustix::process::geteuid().is_root();
     let why = match swarm::sandbox::support() {

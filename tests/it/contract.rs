@@ -7,7 +7,7 @@ use swarm::runtime::{AcpRuntime, LinesRuntime, Runtime, ShellRuntime};
 
 use crate::{FAKE_ACP, FAKE_AGENT};
 
-/// What a fake agent does for `act`; none if it takes a protocol to do it and there is none.
+/// The steps of a fake agent for `act`; `None` if they take a protocol and there is none.
 fn act(script: Script, act: Act<'_>, plain: bool) -> Option<Script> {
     if plain
         && matches!(
@@ -80,7 +80,7 @@ impl Subject for Shell {
     }
 
     fn adds(&self, variable: &str) -> bool {
-        // The shell itself does, for what it runs.
+        // The shell itself sets them, for its commands.
         ["PWD", "OLDPWD", "SHLVL", "_"].contains(&variable)
     }
 
@@ -147,7 +147,7 @@ impl Subject for Acp {
     }
 
     fn prompt(&self, acts: &[Act<'_>], result: &str) -> Option<String> {
-        // It ends when its input does, and that does when nobody reads it any more.
+        // It ends when its input does, and that does when it has no reader any more.
         if acts
             .iter()
             .any(|act| matches!(act, Act::CloseOutputUntil(_)))
@@ -205,7 +205,7 @@ mod lines {
     harness::contract_tests!(Lines::new(), cannot: ["a_session_is_copied"]);
 }
 
-/// An agent nobody has looked at.
+/// An unknown agent.
 mod acp {
     use super::*;
 
@@ -223,7 +223,7 @@ mod acp_merges {
     harness::contract_tests!(Acp::new("opencode"), cannot: ["it_closes_its_output_and_lives"]);
 }
 
-/// A prompt would break off the turn that is under way.
+/// A prompt would interrupt the turn that is under way.
 mod acp_cancels {
     use super::*;
 

@@ -1,6 +1,6 @@
-//! The contract of runtimes on our own loop, for each form in which it talks to a model. Nothing is
-//! skipped: what our program never does by itself (garbage on its output, an end without a
-//! result) a fake one does in its place, driven by the same runtime.
+//! The contract of runtimes on ccb's own loop, for each protocol of a model. Nothing is skipped:
+//! where ccb's own program never acts so by itself (garbage on its output, an end without a
+//! result), a fake one takes its place, driven by the same runtime.
 
 use std::ffi::OsString;
 
@@ -15,7 +15,7 @@ use swarm::runtime::{Abilities, Agent, Launch, LaunchError, NativeRuntime, Runti
 
 use crate::{CCB, FAKE_AGENT};
 
-/// Our loop where a model has the script, a fake program where the program has it.
+/// ccb's loop where a model has the script, a fake program where the program has it.
 #[derive(Debug)]
 struct Either {
     own: Box<dyn Runtime>,
@@ -89,7 +89,7 @@ fn native_by(own: Box<dyn Runtime>, has_program: bool, wire: Wire) -> Native {
                 model: "scripted-1".into(),
                 ..Provider::default()
             });
-            // Asking is for the checks that are about it.
+            // Questions are for the checks that are about them.
             if !launch.prompt.contains(ASKED) {
                 launch.permission_mode = Some("bypassPermissions".into());
             }
@@ -101,7 +101,7 @@ fn native_by(own: Box<dyn Runtime>, has_program: bool, wire: Wire) -> Native {
     }
 }
 
-/// What only a program can do that is not ours.
+/// The acts that only a foreign program can do.
 fn odd(script: Script, act: Act<'_>) -> Option<Script> {
     let to = To::Stdout;
     Some(match act {

@@ -1,5 +1,5 @@
-//! Sessions that a coordinator leads: it has its tools and no others, its workers do the work in
-//! trees of their own, and what they did lands.
+//! Sessions that a coordinator leads: it has its tools and no others, its workers work in worktrees
+//! of their own, and their work lands.
 
 use harness::Answer;
 use harness::McpClient;
@@ -45,7 +45,7 @@ harness::on_scripted_agents! {
     dependent_steps_land_one_after_the_other_and_each_passes,
 }
 
-/// The input of `Agent` for a worker that does `script`.
+/// The input of `Agent` for a worker that follows `script`.
 pub(crate) fn worker(name: &str, header: &str, script: Script) -> Value {
     let prompt = format!(
         "{header}\n{}",
@@ -54,8 +54,8 @@ pub(crate) fn worker(name: &str, header: &str, script: Script) -> Value {
     json!({"name": name, "description": format!("work of {name}"), "prompt": prompt})
 }
 
-/// The beginning of a worker that is still at work when the turn of the coordinator that started
-/// it is over: else its end could come within that turn, and not as a message of its own.
+/// The first steps of a worker that outlasts the coordinator's turn that started it: otherwise its
+/// end could come within that turn, and not as a message of its own.
 pub(crate) fn slower_than_the_lead(scene: &SessionScene) -> Script {
     let all = scene.home.team_dir().join("runs/*/transcript.jsonl");
     let over = format!(
@@ -65,7 +65,7 @@ pub(crate) fn slower_than_the_lead(scene: &SessionScene) -> Script {
     Script::new().run(&["sh", "-c", &over])
 }
 
-/// Everything that was written down about the lead's tool calls and their answers.
+/// The recorded tool calls of the lead, with their answers.
 pub(crate) fn transcript(scene: &SessionScene) -> String {
     let mut all = String::new();
     let runs = scene.home.team_dir().join("runs");
@@ -79,7 +79,7 @@ pub(crate) fn transcript(scene: &SessionScene) -> String {
     all
 }
 
-/// What is written down about the run with this name.
+/// The record of the run with this name.
 pub(crate) fn run_of(scene: &SessionScene, name: &str) -> Value {
     let listed = scene.home.ok(&["agent", "list"]);
     let agents = listed["agents"].as_array().cloned().unwrap_or_default();
@@ -116,7 +116,7 @@ fn a_coordinator_has_the_tools_of_its_column_and_no_others() {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let said = transcript(&scene);
     assert!(said.contains(r#""text":"DENIED""#), "{said}");
-    // What its program was told to withhold.
+    // The tools that its program must withhold.
     let meta = run_of(&scene, "team-lead");
     assert_eq!(meta["launch"]["tools"], json!(["mcp__ccb"]), "{meta}");
     assert_eq!(meta["permissionMode"], "default", "{meta}");

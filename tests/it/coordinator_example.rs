@@ -1,4 +1,4 @@
-//! The worked example in `examples/refactor`: it ends green, whatever is killed on the way.
+//! The worked example in `examples/refactor`: it ends green, also after kills of its parts.
 
 use std::path::Path;
 use std::process::Command;
@@ -18,7 +18,7 @@ fn example(more: &[&str]) -> Answer {
         .env_clear()
         .envs(std::env::var_os("PATH").map(|path| ("PATH", path)))
         .env("HOME", home.path())
-        // As people type it: relative to where they are.
+        // As people type it: relative to their directory.
         .current_dir(built.parent().unwrap())
         .env("CCB", Path::new(".").join(built.file_name().unwrap()))
         .stdin(std::process::Stdio::null());

@@ -1,4 +1,4 @@
-//! What a coordinator is held to whatever it does, and what becomes of workers that go wrong.
+//! The rules that bind every coordinator, and the fate of workers that go wrong.
 
 use harness::runs::{LONG, kill};
 use harness::script::{Do, Script};
@@ -140,7 +140,7 @@ fn what_a_worker_left_that_died_mid_edit_is_listed_and_lands_when_it_goes_on() {
     let mut told = scene.home.notifications();
     told.retain(|(_, status)| status == "failed");
     assert_eq!(told.len(), 1, "{told:?}");
-    // The next session's coordinator goes on with it.
+    // The next session's coordinator continues.
     let whole = Script::new()
         .append("half", "whole")
         .done("did the rest")
@@ -162,7 +162,7 @@ fn what_a_worker_left_that_died_mid_edit_is_listed_and_lands_when_it_goes_on() {
 fn a_stopped_worker_that_answers_late_does_not_count_and_can_be_redirected() {
     let scene = scene();
     let never = gate(&scene, "never");
-    // It does not listen, and would claim success in the end.
+    // It ignores orders, and would claim success in the end.
     let wrong = Script::new()
         .write("wrong", "w\n")
         .stubborn()
@@ -202,7 +202,7 @@ fn a_stopped_worker_that_answers_late_does_not_count_and_can_be_redirected() {
 fn workers_that_contradict_each_other_are_told_apart() {
     let scene = scene();
     let (one, two) = (gate(&scene, "one"), gate(&scene, "two"));
-    // Both begin from the same commit, and nobody declared the file.
+    // Both begin from the same commit, and neither declared the file.
     let writes = |text: &str, own: &std::path::Path, other: &std::path::Path| {
         Script::new()
             .touch(own)
@@ -212,10 +212,10 @@ fn workers_that_contradict_each_other_are_told_apart() {
     let lead = Script::new()
         .call("Agent", worker("a", "", writes("42\n", &one, &two)))
         .call("Agent", worker("b", "", writes("43\n", &two, &one)))
-        .done("both are at it")
+        .done("both are working")
         .serve();
     let answer = session(&scene, &lead, &["--mates", "2"]);
-    // Nobody here can bring them together.
+    // No agent here can merge them.
     assert_eq!(answer.code, Some(8), "{answer:?}");
     let landed = scene.repo.git(&["show", "HEAD:answer"]);
     assert!(landed == "42\n" || landed == "43\n", "{landed}");

@@ -1,4 +1,4 @@
-//! Kills the process at every write point of every operation and looks at what is left.
+//! Kills the process at every write point of every operation and checks the result.
 //!
 //! Each scenario is run once with a trace to learn which points it passes, then once per pass
 //! with a crash at exactly that pass. Afterwards the next command must find the board either
@@ -6,8 +6,8 @@
 //! left a change half made, the recovery itself is crashed as well: at each of its points if
 //! `CCB_FULL` is set (`tests/torture.sh crashes`), else at some.
 //!
-//! Points are discovered, not listed, so new ones are covered; the last check fails if a
-//! declared point is passed by no scenario.
+//! Points are discovered, not listed, so new ones are covered; the last check fails if a declared
+//! point is passed by no scenario.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -122,7 +122,7 @@ const SCENARIOS: &[Scenario] = &[
             edit(home, 4, |task| {
                 task["metadata"]["ccb"]["verify"] = "false".into();
             });
-            // Somebody has noticed.
+            // Another process has noticed.
             home.fails(4, &["task", "claim", "4"]);
         },
         command: &["task", "update", "4", "--verify", "false"],
@@ -188,7 +188,7 @@ const SCENARIOS: &[Scenario] = &[
         name: "rotation of a full log",
         setup: |home| {
             three(home);
-            // One line as large as the limit, with a number the next change goes on from.
+            // One line as large as the limit, with a number from which the next change counts on.
             let log = home.list_dir().join(".ccb/log.jsonl");
             let mut text = std::fs::read_to_string(&log).unwrap();
             let pad = "x".repeat(16 * 1024 * 1024);
@@ -203,7 +203,7 @@ const SCENARIOS: &[Scenario] = &[
     },
 ];
 
-/// What the "next command" is: it repairs what it finds and spends an id of its own.
+/// The "next command": it repairs what it finds and uses an id of its own.
 const RECOVERY: &[&str] = &["task", "create", "probe"];
 
 /// One recovery of this many is crashed in its turn.
@@ -232,7 +232,7 @@ fn every_crash_point_of_every_operation_recovers() {
     let missed: Vec<_> = declared
         .map(|point| point.name())
         .filter(|name| !visited.contains(*name) && !crate::served::POINTS.contains(name))
-        // For what git writes; a board comes by only with a large batch.
+        // For git's writes; a board passes it only with a large batch.
         .filter(|name| *name != crate::tree_crash::FILE_SYSTEM_SYNC)
         .collect();
     assert!(missed.is_empty(), "no scenario passes {missed:?}");
@@ -278,7 +278,7 @@ fn sweep(scenario: &Scenario, sample: Sample) -> (BTreeSet<String>, usize) {
     (visited, crashes)
 }
 
-/// After a recovery: all or nothing, nothing left lying about, a gapless history.
+/// After a recovery: all or nothing, no leftovers, a gapless history.
 fn check(scenario: &Scenario, pass: &Pass, home: &TestHome, expected: &[&Value]) {
     let at = format!("{}, crash at {}:{}", scenario.name, pass.0, pass.1);
     let found = state(home);
@@ -329,7 +329,7 @@ fn check(scenario: &Scenario, pass: &Pass, home: &TestHome, expected: &[&Value])
             "{at}: the history of {id} is wrong"
         );
     }
-    // The id given out last is the highest there ever was.
+    // The last id in use is the highest there ever was.
     let probes = on_disk.values().filter(|task| task["subject"] == "probe");
     let newest = probes.map(number).max().unwrap();
     assert!(
@@ -343,7 +343,7 @@ fn unreadable_on_purpose(scenario: &Scenario) -> Option<u64> {
     (scenario.command[0] == "doctor").then_some(2)
 }
 
-/// The tasks without what differs from run to run.
+/// The tasks without the values that differ from run to run.
 fn state(home: &TestHome) -> Value {
     let mut tasks = Vec::new();
     for id in ids_on_disk(&home.list_dir()) {

@@ -1,6 +1,6 @@
-//! Whatever file of ours a power cut or a bad disk empties, cuts short or fills with garbage:
-//! work goes on, or a clear error names the file and `ccb doctor --fix` repairs it. No task is
-//! lost, no id is used twice, nothing hangs.
+//! Damage to any of ccb's files by a power cut or a bad disk (emptied, cut short, filled with
+//! garbage): work continues, or a clear error names the file and `ccb doctor --fix` repairs it. No
+//! task is lost, no id is used twice, nothing hangs.
 //!
 //! The files are found by looking, so that new ones are covered. Of each sort one is damaged, of
 //! some, each in one of the ways. `CCB_FULL=1` damages every single one in every way.
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::damage_scene::{FAN, Scene};
 
-/// How many are tried at once, each with a scene of its own.
+/// Number of cases at once, each with a scene of its own.
 const WORKERS: usize = 4;
 
 /// One case of this many is tried.
@@ -31,7 +31,7 @@ enum Damage {
 impl Damage {
     const ALL: [Self; 3] = [Self::Empty, Self::Short, Self::Garbage];
 
-    /// Says whether it changed anything.
+    /// Inflicts the damage; true if it changed anything.
     fn inflict(self, path: &Path) -> bool {
         let before = std::fs::read(path).unwrap();
         let after = match self {
@@ -135,7 +135,7 @@ impl Case<'_> {
         problems
     }
 
-    /// Does what people and agents do, in this order; returns what went wrong.
+    /// Acts as people and agents do, in this order; returns the errors.
     fn use_everything(&self, time: &str, problems: &mut Vec<String>) -> Vec<String> {
         let scene = self.scene;
         let (mut failed, mut wrong) = (Vec::new(), Vec::new());
@@ -180,7 +180,7 @@ impl Case<'_> {
         match scene.session() {
             None => problems.push("the session hangs".into()),
             Some(answer) if answer.code == Some(0) => {}
-            // A task that was lost is parked in its own place, and somebody has to look.
+            // A lost task is parked in its own place, and a person has to decide.
             Some(answer) if answer.code == Some(1) && self.is_task() => {}
             Some(answer) => failed.push(said(&["session"], &answer)),
         }
@@ -207,7 +207,7 @@ impl Case<'_> {
         self.path.to_string_lossy().contains(&format!("/{FAN}/"))
     }
 
-    /// True if an error says which file it is about.
+    /// True if an error names the file.
     fn is_named(&self, why: &str) -> bool {
         let name = self.file_name();
         let task = name.strip_suffix(".json").map(|id| format!("task {id}"));

@@ -1,5 +1,5 @@
-//! A home and a repository in which everything ccb keeps is there: finished work, work whose
-//! every process was killed, mail, requests, trees, a fan-out. Can be put back as it was.
+//! A home and a repository with every kind of file ccb keeps: finished work, work whose every
+//! process was killed, mail, requests, worktrees, a fan-out. It can be restored to its first state.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,25 +19,25 @@ use tempfile::TempDir;
 
 use crate::{CCB, FAKE_AGENT};
 
-/// No command takes that long unless it hangs.
+/// Time limit that only a hang reaches.
 const HANG: Duration = Duration::from_secs(60);
 
 /// The list and team of the fan-out.
 pub(crate) const FAN: &str = "fan";
 
-/// What a command came to: nothing if it did not end.
+/// The result of a command; `None` if it did not end.
 pub(crate) type Ended = Option<Answer>;
 
 pub(crate) struct Scene {
     pub(crate) scene: SessionScene,
     saved: TempDir,
-    /// Every task there is, and how far it was.
+    /// Every task, with its status.
     pub(crate) tasks: BTreeMap<u64, String>,
-    /// The highest id that was ever given out.
+    /// The highest id ever used.
     pub(crate) highest: u64,
     /// Commits that are on the branch.
     pub(crate) landed: Vec<String>,
-    /// A commit in a tree of a person's.
+    /// A commit in a worktree of a person's.
     pub(crate) kept: String,
 }
 
@@ -67,7 +67,7 @@ impl Scene {
         made
     }
 
-    /// Agents go on when it is there. Outside of what is put back.
+    /// Agents continue when this file exists. Outside of the restored directories.
     fn gate(&self) -> PathBuf {
         self.saved.path().join("gate")
     }
@@ -164,8 +164,8 @@ impl Scene {
         within(command, HANG)
     }
 
-    /// A session whose every process is killed in the middle of its work, and an id that was
-    /// used and is not any more.
+    /// A session whose every process is killed in the middle of its work, and an id that was used
+    /// and deleted.
     fn begin_some_work(&self) {
         let scene = &self.scene;
         let pids = scene.home.path().join("pids");
@@ -196,7 +196,7 @@ impl Scene {
         let runs = scene.home.team_dir().join("runs/.active");
         for run in std::fs::read_dir(runs).unwrap() {
             let id = run.unwrap().file_name().into_string().unwrap();
-            // The agent may be at work before that is written down.
+            // The agent may work before that is recorded.
             wait_until(LONG, "the agent's process to be known", || {
                 scene.home.run_meta(&id)["pid"].is_i64()
             });
@@ -242,7 +242,7 @@ impl Scene {
         }
     }
 
-    /// Everything is as it was.
+    /// Restores the first state.
     pub(crate) fn restore(&self) {
         for (from, to) in [("home", self.home()), ("repository", self.repository())] {
             for entry in std::fs::read_dir(to).unwrap() {
@@ -256,24 +256,24 @@ impl Scene {
         }
     }
 
-    /// Every file below the home and our directory in the repository, by what it is: one of
-    /// each sort, or all.
+    /// Every file below the home and ccb's directory in the repository, by its sort: one of each,
+    /// or all.
     pub(crate) fn files(&self, all: bool) -> Vec<PathBuf> {
         let mut found = Vec::new();
         list(self.home(), &mut found);
         list(&self.scene.repo.ours(), &mut found);
         let mut sorts = BTreeSet::new();
         found.retain(|path| {
-            // The user's own; what it says is not ours to guess.
+            // The user's own settings, which ccb must not guess.
             let settings = *path == self.home().join("ccb.json");
-            // What was moved to the trash is the user's, too.
+            // Files in the trash are the user's, too.
             let trash = path.starts_with(self.scene.repo.ours().join("trash"));
             !settings && !trash && (sorts.insert(self.sort(path)) || all)
         });
         found
     }
 
-    /// Its name without what tells it from others of its sort.
+    /// The name of its sort: without the parts that differ.
     fn sort(&self, path: &Path) -> String {
         let text = path.to_string_lossy();
         let mut sort = String::new();
@@ -297,14 +297,14 @@ impl Scene {
         };
         let own = std::fs::read(path).ok();
         let own = own.and_then(|bytes| state(&serde_json::from_slice(&bytes).ok()?));
-        // A run's files, by how far the run is.
+        // A run's files, by the progress of the run.
         let run = path.parent().map(|dir| dir.join("meta.json"));
         let run =
             run.and_then(|meta| state(&serde_json::from_slice(&std::fs::read(meta).ok()?).ok()?));
         format!("{sort}{own:?}{run:?}")
     }
 
-    /// Runs `ccb --json` in the repository; nothing if it hangs.
+    /// Runs `ccb --json` in the repository; `None` if it hangs.
     pub(crate) fn run(&self, args: &[&str]) -> Ended {
         within(self.scene.command(&[&["--json"], args].concat()), HANG)
     }
@@ -343,7 +343,7 @@ fn list(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// What a command prints and how it ends, if it does within `limit`.
+/// The output and the end of a command, if it ends within `limit`.
 fn within(mut command: Command, limit: Duration) -> Ended {
     let file = || tempfile::NamedTempFile::new().unwrap();
     let (out, err) = (file(), file());

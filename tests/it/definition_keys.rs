@@ -1,4 +1,4 @@
-//! What a definition asks for besides its prompt: MCP servers, skills, and (by a setting) a
+//! The requests of a definition besides its prompt: MCP servers, skills, and (by a setting) a
 //! configuration of its own.
 
 use harness::script::Script;
@@ -13,7 +13,7 @@ fn home() -> TestHome {
     home
 }
 
-/// Starts an agent whose definition says this besides what it must.
+/// Starts an agent whose definition has these keys besides the required ones.
 fn spawn(home: &TestHome, keys: &Value, script: &Script) -> Answer {
     let mut definition = json!({"description": "d", "prompt": "You work."});
     for (key, value) in keys.as_object().unwrap() {
@@ -35,7 +35,7 @@ fn spawn(home: &TestHome, keys: &Value, script: &Script) -> Answer {
     ])
 }
 
-/// What the runtime was told, as it is kept with the run.
+/// The plan given to the runtime, as it is kept with the run.
 fn plan(home: &TestHome, answer: &Answer) -> Value {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     let id = answer.json()["agent"]["agentId"]
@@ -186,13 +186,13 @@ fn what_the_repository_brings_along_needs_trust() {
     place.ok(&spawn);
 }
 
-/// A runtime that is told whether the repository's settings count says so by its arguments.
+/// The arguments of a runtime say if the repository's settings count.
 #[test]
 fn the_programs_own_settings_count_only_where_they_are_trusted_as_they_are() {
     let place = Workplace::new(CCB);
     let fake = place.home.path().join("claude");
     let args = place.home.path().join("args");
-    // A program that says what it was started with and ends without a result.
+    // A program that prints its arguments and ends without a result.
     let script = format!("#!/bin/sh\necho \"$@\" > {}\n", args.display());
     write(&fake, &script);
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
@@ -214,7 +214,7 @@ fn the_programs_own_settings_count_only_where_they_are_trusted_as_they_are() {
     assert!(restricted(place.repo.main()));
     place.ok(&["trust"]);
     assert!(!restricted(place.repo.main()));
-    // In another tree something else is there.
+    // Another worktree has another file.
     place.ok(&["worktree", "create", "a"]);
     let tree = place.repo.tree("a");
     assert!(restricted(&tree), "nothing is there");
@@ -258,7 +258,7 @@ fn an_agent_is_shown_in_its_own_colour() {
     assert_eq!(alice.unwrap()["color"], "pink");
 }
 
-/// Events that happen inside Claude Code: elsewhere such hooks do not run, and that is said.
+/// Events that happen inside Claude Code: elsewhere such hooks do not run, and ccb warns.
 #[test]
 fn hooks_that_cannot_run_are_warned_about() {
     let home = home();

@@ -1,5 +1,4 @@
-//! What README.md and the guides tell people to type works, in the order in which it stands there,
-//! and prints what they show.
+//! The commands in README.md and the guides work, in their order, and print what the pages show.
 
 use std::path::Path;
 use std::process::Command;
@@ -72,7 +71,8 @@ impl Shell {
     }
 }
 
-/// A line without what differs from run to run: numbers, times, ids, paths, colours, spaces.
+/// A line without the parts that differ from run to run: numbers, times, ids, paths, colours,
+/// spaces.
 fn masked(line: &str) -> String {
     let word = |word: &str| -> String {
         if word.starts_with('/') {
@@ -89,7 +89,7 @@ fn masked(line: &str) -> String {
     words.join(" ")
 }
 
-/// Types a `console` block and compares what it prints.
+/// Types a `console` block and compares its output.
 fn type_in(shell: &Shell, dir: &Path, block: &str) {
     let mut rest = block.lines().peekable();
     while let Some(line) = rest.next() {
@@ -158,7 +158,7 @@ fn the_readme_can_be_typed_from_top_to_bottom() {
                 assert_eq!(shown.next().unwrap().strip_prefix("$ "), Some(line));
                 let printed: Vec<String> = text.lines().map(masked).collect();
                 for line in shown {
-                    // Which mate takes which task differs from run to run.
+                    // The assignment of tasks to teammates differs from run to run.
                     let mate = |line: &str| masked(line).replace("⇥", "").replace("▶", "");
                     let there = printed.iter().any(|printed| mate(printed) == mate(line));
                     assert!(there, "it does not print\n{line}\nbut\n{text}");

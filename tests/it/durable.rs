@@ -1,5 +1,5 @@
-//! What git wrote is on the disk before anybody is told. That it survives is tested by cutting
-//! the power (`tests/power/`); here, that a disk which fails at that moment is heard.
+//! git's writes are on the disk before ccb reports them. `tests/power/` cuts the power to test that
+//! they survive; here, a disk that fails at that moment is reported.
 
 use harness::{Workplace, write};
 use serde_json::Value;
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::CCB;
 use crate::tree_crash::FILE_SYSTEM_SYNC;
 
-/// A tree with a commit that can land.
+/// A worktree with a commit that can land.
 fn with_work() -> Workplace {
     let at = Workplace::new(CCB);
     at.ok(&["worktree", "create", "x"]);
@@ -73,7 +73,7 @@ fn nothing_has_landed_before_it_is_on_the_disk() {
 
 #[test]
 fn what_nobody_promised_is_not_waited_for() {
-    // A tree in which nothing was done holds nothing that could be lost.
+    // A worktree without work has nothing that could be lost.
     let at = Workplace::new(CCB);
     at.ok(&["worktree", "create", "x"]);
     let passed = trace(&at, &["worktree", "remove", "x"]);
@@ -93,8 +93,9 @@ fn what_nobody_promised_is_not_waited_for() {
     );
 }
 
-/// What a power cut leaves of a landing into a branch that is checked out: files without content,
-/// the lock of a git that is gone, an ORIG_HEAD without content, and a branch that has not moved.
+/// The leftovers of a power cut during a landing into a branch that is checked out: files without
+/// content, the lock of a git that is gone, an ORIG_HEAD without content, and a branch that has not
+/// moved.
 #[test]
 fn a_landing_that_was_cut_off_is_tidied_up_and_lands() {
     let at = with_work();
@@ -116,7 +117,7 @@ fn a_landing_that_was_cut_off_is_tidied_up_and_lands() {
     for path in ["new", "readme", ".git/ORIG_HEAD"].iter().chain(&locks) {
         write(&main.join(path), "");
     }
-    // Somebody's own work is not taken for a trace of it.
+    // The user's own work is not taken for such a leftover.
     write(&main.join("src/lib"), "of a person\n");
     at.ok(&merge);
     assert_eq!(std::fs::read_to_string(main.join("new")).unwrap(), "work\n");

@@ -1,5 +1,5 @@
-//! What happens to the engine costs a task nothing: neither an attempt, nor does it wait for
-//! somebody to act. But an agent that kills its supervisors every time is given up.
+//! Deaths of the engine cost a task nothing: neither an attempt, nor a wait for a person. But an
+//! agent that kills its supervisors every time is given up.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -60,8 +60,8 @@ fn supervisors_that_die_before_the_agent_runs_cost_the_task_nothing() {
     }
 }
 
-/// A `git` that comes first in the path and is killed the first two times it is asked for each
-/// thing: before it has done it, when it has done it, or in the middle.
+/// A `git` that comes first in the path and is killed the first two times at each command: before
+/// its work, after it, or in the middle.
 fn deadly_git(dir: &Path, how: &str) -> PathBuf {
     let bin = dir.join("bin");
     std::fs::create_dir_all(dir.join("met")).unwrap();
@@ -121,7 +121,7 @@ fn a_git_that_is_killed_is_no_failure_no_conflict_and_nothing_is_left() {
         scene.repo.write("shared", "1\n2\n3\n4\n5\n6\n7\n");
         scene.repo.git(&["add", "."]);
         scene.repo.git(&["commit", "-qm", "shared"]);
-        // Two that are done beside each other and merged for the third, which builds on both.
+        // Two tasks side by side, merged for the third, which builds on both.
         let edit = |line: u8| format!("sed -i 's/^{line}$/{line}x/' shared; echo {line} > f{line}");
         let verify = |line: u8| format!("grep -qx {line}x shared");
         for line in [1, 7] {
@@ -161,10 +161,10 @@ fn a_git_that_is_killed_is_no_failure_no_conflict_and_nothing_is_left() {
     }
 }
 
-/// Kills the host and the guard of whoever runs it.
+/// Kills the host and the guard of the agent's own run.
 const KILLER: &str = "h=$PPID; g=$(sed -n 's/^PPid:\\s*//p' /proc/$h/status); kill -9 $g $h";
 
-/// Writes into a task's file that its agents were lost so often, long ago.
+/// Records in a task's file that its agents were lost this many times, long ago.
 fn lost_before(scene: &SessionScene, id: u64, times: usize) {
     let mut task = scene.file(id);
     let one = |n: usize| {

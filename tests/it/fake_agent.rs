@@ -21,7 +21,7 @@ fn plain(script: &Script) -> Output {
     command.stdin(Stdio::null()).output().expect("it starts")
 }
 
-/// A fake agent that speaks in lines, with nothing in between.
+/// A fake agent that speaks in lines, without a runtime in between.
 struct Talk {
     child: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStdout>>,
@@ -73,7 +73,7 @@ impl Talk {
 
 impl Drop for Talk {
     fn drop(&mut self) {
-        // Only a test that failed leaves it running.
+        // Only a failed test leaves it running.
         self.child.kill().ok();
         self.child.wait().ok();
     }

@@ -214,7 +214,7 @@ fn the_example_is_a_plan_of_this_repository() {
         .map(|task| task["id"].as_str().unwrap())
         .collect();
     assert_eq!(ids.len(), 3, "{ids:?}");
-    // What it says really does what it says, in order.
+    // Every printed command does what the preview says, in order.
     for level in preview["levels"].as_array().unwrap() {
         for id in level.as_array().unwrap() {
             let task = tasks.iter().find(|task| task["id"] == *id).unwrap();

@@ -1,4 +1,4 @@
-//! What `docs/ci.md` tells people to type works as it stands; so does the demo.
+//! The commands of `docs/ci.md` work as they are written; so does the demo.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ fn examples(language: &str) -> Vec<String> {
     found
 }
 
-/// A directory with `ccb` and something in cargo's place.
+/// A directory with `ccb` and a stand-in for cargo.
 fn programs(repo: &TestRepo, cargo: &str) -> PathBuf {
     let bin = repo.beside("bin");
     std::fs::create_dir(&bin).unwrap();
@@ -35,8 +35,8 @@ fn programs(repo: &TestRepo, cargo: &str) -> PathBuf {
     bin
 }
 
-/// A repository with a plan of eight tasks, of which `broken` do not succeed, and somebody who
-/// runs its jobs.
+/// A repository with a plan of eight tasks, of which `broken` do not succeed, and a runner for its
+/// jobs.
 fn ci(broken: usize) -> (TestRepo, CiRunner) {
     let repo = TestRepo::new();
     let tasks: Vec<Value> = (0..8)
@@ -56,7 +56,7 @@ fn ci(broken: usize) -> (TestRepo, CiRunner) {
     (repo, runner)
 }
 
-/// How the tasks ended, by kind, as a report says.
+/// The number of tasks with each kind of end, from a report.
 fn kinds_in(dir: &Path) -> BTreeMap<String, usize> {
     let text = std::fs::read_to_string(dir.join("report.json")).unwrap();
     let report: Value = serde_json::from_str(&text).unwrap();
@@ -179,7 +179,7 @@ fn a_step_that_ran_no_plan_is_not_green() {
         let ended = runner.github_job(&step(&with), &[]);
         assert!(!ended.succeeded, "{with}: {ended:?}");
     }
-    // A plan that is wrong is told on the page of the job.
+    // The page of the job shows what is wrong with a plan.
     repo.write("plan.yaml", "tasks:\n  - id: a\n    rnu: x\n");
     repo.git(&["commit", "-qam", "a mistake"]);
     let ended = runner.github_job(&step(&json!({"plan": "plan.yaml"})), &[]);
@@ -320,7 +320,7 @@ fn the_findings_of_a_linter_become_a_pull_request() {
     let origin = repo.beside("origin.git");
     repo.git(&["clone", "-q", "--bare", ".", &origin.to_string_lossy()]);
     repo.git(&["remote", "add", "origin", &origin.to_string_lossy()]);
-    // A ruff that writes its log where it is told, and takes imports out.
+    // A ruff that writes its log to the given file, and removes imports.
     let bin = programs(repo, "/bin/true");
     let top = repo.main().canonicalize().unwrap();
     let log = include_str!("../fixtures/findings/ruff.sarif");
@@ -411,7 +411,7 @@ fn the_demo_ends_green_also_when_it_is_killed_on_the_way() {
         assert!(demo["kills"].as_u64().unwrap() >= kills, "{demo}");
     }
     assert!(!home.list_dir().exists(), "the demo has a home of its own");
-    // What it names can be looked at.
+    // The files it names exist.
     let ended = home.command(&["demo"]).output().unwrap();
     let said = String::from_utf8_lossy(&ended.stdout).into_owned();
     let said = said + &String::from_utf8_lossy(&ended.stderr);

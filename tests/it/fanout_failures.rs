@@ -1,4 +1,4 @@
-//! Tasks that fail: what is kept of them, and what people read about them.
+//! Failed tasks: the kept files, and the messages for people.
 
 use harness::runs::LONG;
 use harness::{Fan, git};
@@ -46,7 +46,7 @@ fn of_many_failed_tasks_few_keep_their_worktrees_and_all_keep_their_work() {
         .unwrap()
         .to_owned();
     assert_eq!(fan.git(&["show", &format!("{name}:out-5")]), "5");
-    // Nobody says of a worktree that it is kept that is gone.
+    // No message says that a removed worktree is kept.
     let team = fan.git(&[
         "for-each-ref",
         "--format=%(refname)",
@@ -56,7 +56,7 @@ fn of_many_failed_tasks_few_keep_their_worktrees_and_all_keep_their_work() {
     let listed = fan.0.command(&["--team", &team, "agent", "list"]).output();
     let listed = String::from_utf8(listed.unwrap().stdout).unwrap();
     assert_eq!(listed.matches("kept agent-").count(), 2, "{listed}");
-    // They run again, and this time all of them may stay.
+    // They run again, and this time all of them may be kept.
     plan(100);
     let (_, report) = fan.run(&[]);
     assert!(
@@ -67,7 +67,7 @@ fn of_many_failed_tasks_few_keep_their_worktrees_and_all_keep_their_work() {
     assert_eq!(trees(), 6, "{}", fan.git(&["worktree", "list"]));
 }
 
-/// What a person sees of a run: the summary, without colours.
+/// The output of a run for a person: the summary, without colours.
 fn seen(fan: &Fan, more: &[&str]) -> (Option<i32>, String) {
     let args = [&["fanout", "plan.json", "-j", "4", "--ci"], more].concat();
     let ended = fan.0.command(&args).output().unwrap();
@@ -138,7 +138,7 @@ fn a_conflict_says_with_whom_and_where_and_is_over_once_somebody_resolved_it() {
     assert_eq!(fan.git(&["show", "ccb/clash:readme"]), "uno e due");
     assert_eq!(fan.git(&["show", "ccb/clash:far"]), "far");
     assert!(!tree.exists(), "the worktree is not needed any more");
-    // And it stays so.
+    // And it does not change.
     let (code, report) = fan.run(&["--land", "merge"]);
     assert_eq!(code, Some(0), "{report}");
     assert_eq!(fan.git(&["show", "ccb/clash:readme"]), "uno e due");
@@ -228,7 +228,7 @@ fn a_failed_check_can_be_read() {
     assert!(page.contains("failed: exit code 3"), "{page}");
     assert!(page.contains("first\nsecond\n"), "{page}");
     assert!(page.contains("--only t-1"), "{page}");
-    // What it names is there.
+    // The file it names exists.
     let (_, report) = fan.run(&[]);
     let tree = task(&report, "t-1")["worktree"].as_str().unwrap();
     assert!(std::path::Path::new(tree).is_dir(), "{tree}");
@@ -252,7 +252,7 @@ fn a_task_is_retried_as_often_as_the_plan_says() {
     assert_eq!(code, Some(1), "{report}");
     let made = || std::fs::read_to_string(&tries).unwrap();
     assert_eq!(made(), "1\n2\n3\n", "{report}");
-    // The next run goes on counting.
+    // The next run continues to count.
     let (_, report) = fan.run(&[]);
     assert_eq!(made(), "1\n2\n3\n4\n5\n6\n", "{report}");
     assert_eq!(task(&report, "a")["attempts"], 3, "those of this run");

@@ -1,4 +1,4 @@
-//! What tools found becomes tasks: inside the repository, and nowhere else.
+//! Findings of tools become tasks: inside the repository, and nowhere else.
 
 use harness::script::Script;
 use harness::team_session::SessionScene;
@@ -7,10 +7,10 @@ use serde_json::json;
 
 use crate::{CCB, FAKE_AGENT};
 
-/// What ruff writes for a project in /home/me/project.
+/// ruff's output for a project in /home/me/project.
 const RUFF: &str = include_str!("../fixtures/findings/ruff.sarif");
 
-/// A repository with what ruff complained about, and its log with the paths ruff would write.
+/// A repository with ruff's findings, and its log with the paths ruff would write.
 fn project() -> Fan {
     let fan = Fan::new(CCB);
     fan.write(
@@ -82,7 +82,7 @@ fn a_task_that_writes_into_the_checkout_is_noticed() {
     assert_eq!(code, Some(0), "{report}");
     let notes = report["notes"].to_string();
     assert!(notes.contains("changed meanwhile: docs/conf.py"), "{notes}");
-    // One that works in the checkout by its own wish is no surprise.
+    // A task that works in the checkout by its own request is no surprise.
     fan.plan(
         &json!({"tasks": [{"id": "b", "run": "echo y >> docs/conf.py", "isolation": "none"}]}),
     );
@@ -206,7 +206,7 @@ fn a_lost_shard_is_a_failure_by_name() {
         report["broken"].as_str().unwrap().contains("shard 2/3"),
         "{report}"
     );
-    // A part whose job died half-way is told, and the others are merged.
+    // A part whose job died half-way is reported, and the others are merged.
     let manifest = std::path::Path::new(&out(2)).join("manifest.json");
     let text = std::fs::read_to_string(&manifest).unwrap();
     let died = text.replace("\"complete\": true", "\"complete\": false");
@@ -218,7 +218,7 @@ fn a_lost_shard_is_a_failure_by_name() {
         broken.contains("shard 2/3") && broken.contains("part-2 did not come to its end"),
         "{broken}"
     );
-    // By what the first run took, and the same for all of them.
+    // By the durations of the first run, and the same for all of them.
     let mut seen = Vec::new();
     let mut cuts = Vec::new();
     for n in 1..=3 {

@@ -10,7 +10,7 @@ use crate::CCB;
 const TASKS: usize = 50;
 const KILLS: usize = 10;
 
-/// Fifty tasks in chains of five; each notes that it ran.
+/// Fifty tasks in chains of five; each records that it ran.
 fn plan(fan: &Fan) {
     let ran = fan.0.home.path().join("ran");
     std::fs::create_dir_all(&ran).unwrap();

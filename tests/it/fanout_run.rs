@@ -216,7 +216,7 @@ fn every_outcome_is_in_every_report() {
         assert!(!text.contains("hush-hush"), "{entry:?}: {text}");
     }
     assert!(fan.read("checks/wrong.log").contains("not yet"));
-    // What failed is tried again, what is proven is not.
+    // Failed tasks are tried again, proven ones are not.
     let (_, again) = fan.run(&[]);
     assert_eq!(kind(&again, "good")["kind"], "cached");
     assert_eq!(kind(&again, "bad")["kind"], "failed");
@@ -264,7 +264,7 @@ fn what_does_not_go_together_is_left_out_and_the_rest_lands() {
         .filter(|name| there(name))
         .collect();
     assert_eq!(landed, ["a", "b", "c", "d", "f"]);
-    // It is open again and knows why: with a way out it lands.
+    // It is open again and has the reason: with an alternative it lands.
     let (code, report) = fan.run(&["--land", "merge"]);
     assert_eq!(code, Some(0), "{report}");
     assert_eq!(kind(&report, "a")["kind"], "cached");

@@ -1,5 +1,5 @@
-//! What CI has to be able to trust: files that tasks must not change, a check that means what it
-//! says, reports that are never greener than the run, and nothing left behind.
+//! The guarantees for CI: protected files, reliable checks, reports that are never greener than the
+//! run, and no leftovers.
 
 use harness::sample::is_full;
 use harness::{Fan, wait_until};
@@ -154,7 +154,7 @@ fn junit_has_a_failure_wherever_the_exit_code_is_not_0() {
     assert!(junit.contains("nothing has landed on ccb/red"), "{junit}");
 }
 
-/// How many entries a directory has; none if it is not there.
+/// The number of entries of a directory; 0 if it does not exist.
 fn count(dir: &std::path::Path) -> usize {
     std::fs::read_dir(dir).map_or(0, Iterator::count)
 }
@@ -166,7 +166,7 @@ fn trees_are_used_again_and_nothing_is_left_at_the_end() {
     fan.write("items", &items);
     fan.write(".gitignore", "*.o\nccb-out/\n");
     fan.commit();
-    // Every second one changes nothing; each leaves something that git ignores.
+    // Every second one changes nothing; each leaves a file that git ignores.
     let run = "n={{line}}; test ! -e left.o || exit 9; echo x > left.o; \
                test $((n % 2)) = 0 || echo {{line}} > out-{{line}}; \
                ls -d ../*/ | grep -vc ccb-check >> \"$OUT\"";
@@ -183,7 +183,7 @@ fn trees_are_used_again_and_nothing_is_left_at_the_end() {
         .lines()
         .map(|line| line.trim().parse::<usize>().unwrap());
     let most = most.max().unwrap();
-    // Those at work, and one whose end is being seen to for each.
+    // Those that run, and for each one whose end is being handled.
     assert!(most <= 8, "{most} trees at once");
     let ours = fan.0.repo.ours();
     assert_eq!(count(&fan.0.repo.tree("")), 0, "no tree");
@@ -198,7 +198,7 @@ fn trees_are_used_again_and_nothing_is_left_at_the_end() {
     let listed = fan.0.ok(&["worktree", "list", "--all"]);
     assert_eq!(listed["worktrees"], json!([]), "{listed}");
     fan.0.repo.check_sound();
-    // And what was proven is still known.
+    // Proven tasks are still known.
     let (code, report) = fan.run(&["--land", "merge"]);
     assert_eq!(code, Some(0), "{report}");
     let cached = |task: &Value| task["outcome"]["kind"] == "cached";
@@ -265,7 +265,7 @@ fn what_was_proven_counts_as_long_as_its_inputs_are_the_same() {
         (Some(0), ["proven", "proven"].map(Into::into))
     );
 
-    // Another base, on which nothing of it matters: rewritten history, even.
+    // Another base, on which no part of it matters: rewritten history, even.
     let old = fan.git(&["rev-parse", "HEAD"]);
     fan.write("other", "2\n");
     fan.git(&["add", "."]);

@@ -1,4 +1,4 @@
-//! The corpora of the fuzz targets (`fuzz/corpus/`) are replayed: what was found once stays found.
+//! The corpora of the fuzz targets (`fuzz/corpus/`) are replayed: a fixed bug is not reintroduced.
 
 use std::collections::BTreeSet;
 use std::panic::catch_unwind;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use ccb_cli::fuzz;
 use store::fuzz::Target;
 
-/// The most bytes that the inputs of one target may have together.
+/// Maximum size of the inputs of one target together, in bytes.
 const LARGEST_CORPUS: usize = 128 * 1024;
 
 fn fuzz_dir() -> PathBuf {
@@ -24,7 +24,7 @@ fn names(dir: &Path, ending: &str) -> BTreeSet<String> {
 }
 
 /// Gives each target every input of its corpus below `corpora`. Returns the number of inputs, and
-/// what went wrong.
+/// the failures.
 fn replay(targets: &[Target], corpora: &Path) -> (usize, Vec<String>) {
     let (mut count, mut wrong) = (0, Vec::new());
     for (name, target) in targets {

@@ -1,4 +1,4 @@
-//! Where prompts go: through the user's gateway, and past it only if the settings say so.
+//! The destination of prompts: the user's gateway, and past it only if the settings say so.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 
 use crate::CCB;
 
-/// A proxy that lets nothing through, and notes what was asked of it: whatever goes to a vendor's
-/// address comes here first.
+/// A proxy that lets nothing through, and records its requests: every request to a vendor's address
+/// comes here first.
 struct Trap {
     port: u16,
     asked: Arc<Mutex<Vec<String>>>,
@@ -42,7 +42,7 @@ impl Trap {
     }
 }
 
-/// A command that has a key, and whose every way out leads into the trap.
+/// A command with a key, whose every connection leads into the trap.
 fn command(team: &NativeTeam, trap: &Trap, key: &str, args: &[&str]) -> Command {
     let mut command = team.keyless(args);
     let proxy = format!("http://127.0.0.1:{}", trap.port);
@@ -127,7 +127,7 @@ fn prompts_go_through_the_gateway_of_the_vendors_variable() {
             assert!(asked.iter().all(has_key), "{kind} {name}");
             assert_eq!(trap.asked(), [""; 0], "{kind} {name}");
 
-            // The trap works: without the variable the vendor is asked.
+            // The trap works: without the variable ccb asks the vendor.
             let answer = run(command(&team, &trap, key, &["--json", "doctor", "--probe"]));
             assert_eq!(answer.code, Some(1), "{kind} {name}: {answer:?}");
             let connect = format!("CONNECT {host} HTTP/1.1");

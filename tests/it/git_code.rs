@@ -1,4 +1,4 @@
-//! What `ccb trust --show` says of programs that git runs is what happens when ccb calls git.
+//! `ccb trust --show` lists exactly the programs that git runs when ccb calls git.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -147,7 +147,7 @@ fn what_git_runs_for_ccb_is_what_trust_says() {
             "merge.mine.driver" => "driver",
             "remote.origin.url" => "ext",
             hook if hook.starts_with("hook ") => "hook",
-            other => panic!("nobody set {other}"),
+            other => panic!("{other} is not set"),
         };
         let ran = sprung.iter().any(|one| one == trace);
         assert_eq!(said["runsForCcb"], ran, "{said}: {sprung:?}");

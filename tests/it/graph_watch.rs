@@ -131,7 +131,7 @@ fn watch_numbers_every_change() {
     assert_eq!(ahead.code, Some(2), "{ahead:?}");
 }
 
-/// It shows changes as they come, and ends in good order when it is told to.
+/// It shows changes as they come, and ends properly when it is stopped.
 #[test]
 fn watch_follows_until_it_is_stopped() {
     for (signal, code) in [(Signal::TERM, 143), (Signal::INT, 130)] {

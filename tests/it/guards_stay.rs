@@ -1,4 +1,4 @@
-//! A guard and a host see to one run after another, and every run is as if they were its own.
+//! A guard and a host supervise one run after another, and every run is as if they were its own.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -12,14 +12,14 @@ use crate::CCB;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What a task wrote into a file of its own.
+/// The record of a task in a file of its own.
 fn told(dir: &Path, what: &str, task: &str) -> String {
     let path = dir.join(format!("{what}-{task}"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
     text.trim().to_owned()
 }
 
-/// Runs the plan with so many tasks at once.
+/// Runs the plan with this many tasks at once.
 fn done(fan: &Fan, jobs: &str) -> Value {
     let answer = fan.0.run(&["fanout", "plan.json", "-j", jobs, "--ci"]);
     let report = answer.json_lines().last().unwrap()["report"].clone();
@@ -40,7 +40,7 @@ fn supervisors(fan: &Fan) -> usize {
         .count()
 }
 
-/// Says who it is without any variable of the run, which host it has, and what mark it bears.
+/// Each task records its identity without any variable of the run, its host, and its marker.
 #[test]
 fn each_run_is_itself_although_its_host_has_seen_to_others() {
     let fan = Fan::new(CCB);
@@ -73,7 +73,7 @@ fn each_run_is_itself_although_its_host_has_seen_to_others() {
         assert_eq!(mail["message"]["from"], json!(run));
     }
     // They were the director's, and end with it.
-    wait_until(LIMIT, "nobody is left", || supervisors(&fan) == 0);
+    wait_until(LIMIT, "no supervisor to be left", || supervisors(&fan) == 0);
 }
 
 #[test]
@@ -127,10 +127,10 @@ fn a_run_that_kills_its_supervisors_costs_the_others_nothing() {
     ]}));
     let report = done(&fan, "2");
     all_proven(&report, 7);
-    wait_until(LIMIT, "nobody is left", || supervisors(&fan) == 0);
+    wait_until(LIMIT, "no supervisor to be left", || supervisors(&fan) == 0);
 }
 
-/// A host and a guard that are killed while they have nothing to do are replaced.
+/// A host and a guard that are killed while they are idle are replaced.
 #[test]
 fn supervisors_that_die_between_two_runs_are_replaced() {
     for of_guard in [false, true] {
@@ -174,6 +174,6 @@ fn supervisors_that_die_between_two_runs_are_replaced() {
         std::fs::write(&go, "").unwrap();
         assert!(director.wait().unwrap().success());
         assert_ne!(told(dir.path(), "host", "after"), short.to_string());
-        wait_until(LIMIT, "nobody is left", || supervisors(&fan) == 0);
+        wait_until(LIMIT, "no supervisor to be left", || supervisors(&fan) == 0);
     }
 }

@@ -18,8 +18,8 @@ const CALLS: u64 = 150;
 const AGENTS_PER_WORKER: u64 = 3;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What waits for what: a chain, a task that waits for two, and some that are free. What
-/// `next` prefers has the higher ids, so that taking the lowest id is not the right answer.
+/// The dependencies: a chain, a task that waits for two, and some that are free. The tasks that
+/// `next` prefers have the higher ids, so that taking the lowest id is not the right answer.
 const BLOCKED_BY: &[(u64, &[u64])] = &[
     (1, &[]),
     (2, &[]),
@@ -54,7 +54,7 @@ fn create_tasks(home: &TestHome) {
 /// A worker process that has opened the board and waits for its input to close.
 struct Worker {
     process: Child,
-    /// What its connections to a database are called.
+    /// The name of its connections to a database.
     name: String,
     output: BufReader<std::process::ChildStdout>,
 }
@@ -87,7 +87,7 @@ impl Worker {
         }
     }
 
-    /// Lets it begin and collects its calls; kills it after `kill_after` lines, if told.
+    /// Starts it and collects its calls; kills it after `kill_after` lines, if given.
     fn collect(mut self, home: &TestHome, kill_after: Option<u64>) -> BoardHistory {
         drop(self.process.stdin.take());
         let mut lines = Vec::new();
@@ -114,7 +114,7 @@ impl Worker {
     }
 }
 
-/// Everything on the board, as calls that come after all others.
+/// The whole board, as calls that come after all others.
 fn final_look(home: &TestHome) -> BoardHistory {
     let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
     let tasks = home.tasks_on_disk();
@@ -162,7 +162,7 @@ fn verify(home: &TestHome, seed: u64, mut history: BoardHistory) {
         ),
         Verdict::Impossible { why } => panic!("seed {seed}: not linearizable: {why}"),
     }
-    // A history in which nothing went on would prove nothing.
+    // A history without progress would prove nothing.
     for kind in ["took", "done", "already_claimed", "blocked"] {
         assert!(
             answers.contains_key(kind),

@@ -16,7 +16,7 @@ fn home() -> TestHome {
     home
 }
 
-/// Says no as long as it has been asked less than `times` times.
+/// A hook that refuses until it was asked `times` times.
 fn until(count: &Path, times: u32) -> String {
     let file = count.display();
     format!(
@@ -28,7 +28,7 @@ fn lines(path: &Path) -> usize {
     std::fs::read_to_string(path).map_or(0, |text| text.lines().count())
 }
 
-/// An agent that answers every message and lives until it is told that nothing more comes.
+/// An agent that answers every message and lives until the end of its input.
 fn patient() -> Script {
     Script::new().done("first").serve()
 }
@@ -156,7 +156,7 @@ fn a_stop_hook_that_says_nothing_lets_it_end() {
         );
         assert!(home.entries(&id, "message").is_empty(), "{command}");
     }
-    // One that says "do not go on" is no block.
+    // "continue": false is no block.
     home.hook(
         "SubagentStop",
         r#"echo '{"continue":false,"stopReason":"enough"}'"#,
@@ -385,7 +385,7 @@ fn a_repositorys_hooks_need_trust_as_they_are_in_the_agents_tree() {
     let answer = spawn(place.repo.main());
     assert_eq!(answer.code, Some(1), "{answer:?}");
     assert!(answer.stdout.contains("from the repository"), "{answer:?}");
-    // What an agent wrote into its tree is not what was trusted.
+    // A file that an agent wrote into its worktree is not the trusted one.
     place.ok(&["worktree", "create", "a"]);
     let tree = place.repo.tree("a");
     write(&tree.join("check.sh"), "touch evil; exit 2\n");

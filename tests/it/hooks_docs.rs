@@ -1,4 +1,4 @@
-//! The examples in `docs/hooks.md` do what is said of them.
+//! The examples in `docs/hooks.md` work as described.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! `TaskCreated` and `TaskCompleted`: before anything is seen, with a reason, and not for ever.
+//! `TaskCreated` and `TaskCompleted`: before the change is visible, with a reason, and not for
+//! ever.
 
 use harness::runs::{LONG, one_hook};
 use harness::{Answer, TestHome, Workplace, wait_until};
@@ -10,7 +11,7 @@ fn home() -> TestHome {
     TestHome::in_memory(CCB)
 }
 
-/// Says no, for the reason it read.
+/// Refuses, with the reason on stderr.
 const NO: &str = "echo 'not today' >&2; exit 2";
 
 #[test]
@@ -83,7 +84,7 @@ fn whoever_does_not_answer_has_said_no() {
     ] {
         home.hooks(&one_hook("TaskCompleted", command, 0.5));
         let answer = home.run(&["--json", "task", "done", &id]);
-        // A program that is not there is a mistake in the hook, and no answer of it.
+        // A missing program is a mistake in the hook, and no answer of it.
         let expected = if why.is_empty() { 0 } else { 4 };
         assert_eq!(answer.code, Some(expected), "{command}: {answer:?}");
         assert!(answer.stdout.contains(why), "{command}: {answer:?}");
@@ -93,7 +94,7 @@ fn whoever_does_not_answer_has_said_no() {
 #[test]
 fn garbage_and_daemons_do_no_harm() {
     let home = home();
-    // It holds the pipe until the home has gone with the test, and nobody waits for it.
+    // It holds the pipe until the home has gone with the test, and ccb does not wait for it.
     let daemon = format!(
         "head -c 100000 /dev/urandom; (while [ -d {} ]; do sleep 0.05; done) & exit 0",
         home.path().display()
@@ -123,7 +124,7 @@ fn ccb_in_a_hook_asks_no_hooks() {
 fn a_task_that_changes_meanwhile_is_asked_about_again_and_once() {
     let home = home();
     let id = home.create("x").to_string();
-    // The hook changes what it is asked about, each time.
+    // The hook changes the task it is about, each time.
     let change = format!(
         "echo x >> {}; {CCB} --list board task update {id} --description \"$RANDOM$$\" >&2",
         home.path().join("asked").display()
@@ -228,7 +229,7 @@ fn the_end_of_a_run_asks_before_its_task_is_completed() {
         (&task["status"], task.get("owner")),
         (&json!("pending"), None)
     );
-    // In the background its parent is told.
+    // In the background its parent is notified.
     all.insert(1, "--quiet");
     all.insert(all.len() - 1, "--background");
     let launched = Answer::of(home.command(&all).output().unwrap());

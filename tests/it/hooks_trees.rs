@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{CCB, FAKE_AGENT};
 
-/// Makes trees as directories beside the home, and removes them.
+/// Makes worktrees as directories beside the home, and removes them.
 fn place() -> Workplace {
     let place = Workplace::new(CCB);
     let root = place.home.path().join("trees");
@@ -35,7 +35,7 @@ fn a_hook_makes_the_tree_and_a_hook_removes_it() {
     // Found again, not made again.
     let again = place.ok(&["worktree", "create", "a"]);
     assert_eq!(again["worktree"]["created"], false);
-    // Never judged: without a word it stays.
+    // Never judged: it is kept unless the command says otherwise.
     let error = place.fails(4, "hook_based", &["worktree", "remove", "a"]);
     assert!(error["message"].as_str().unwrap().contains("--discard"));
     assert!(tree.is_dir());

@@ -1,4 +1,4 @@
-//! An agent is who the engine says, whatever its variables, flags and processes say.
+//! The engine decides who an agent is, whatever its variables, flags and processes say.
 
 use harness::{Answer, Inside};
 use serde_json::{Value, json};
@@ -42,7 +42,7 @@ fn mail_comes_from_the_run_whatever_the_environment_says() {
         &format!("{bare} CLAUDE_CODE_TEAM_NAME=board $CCB mail send bob cleared"),
         &format!("{bare} $CCB mail send bob no-team"),
         &format!("{bare} setsid -w $CCB mail send bob session"),
-        // Its parent is gone before it looks.
+        // Its parent is gone before it reads.
         &format!(
             "( {bare} setsid sh -c 'sleep 0.2; '$CCB' mail send bob orphan; echo >orphan' & ) ; \
              while ! test -e orphan; do sleep 0.05; done"
@@ -88,8 +88,8 @@ fn another_run_is_not_taken_over_by_naming_it() {
         .map(|m| (m["text"].as_str().unwrap(), m["from"].as_str().unwrap()))
         .collect();
     assert_eq!(from, [("named", "alice"), ("pretended", "alice")]);
-    // Outside every run nobody is an agent, but one that is called like a host of a run is no
-    // person either.
+    // Outside every run no process is an agent, but one with the name of a run's host is no person
+    // either.
     let mut command = std::process::Command::new("sh");
     command
         .arg("__host")
@@ -117,8 +117,7 @@ fn flags_that_say_otherwise_are_refused() {
     ];
     let lines_out = scene.agent(&ALICE, &lines);
     all_refused(&lines_out, &lines);
-    // What is its own may be said, and another list may be looked at. Variables count for
-    // nothing.
+    // Its own identity may be named, and another list may be read. Variables count for nothing.
     let home = scene.home.path().display();
     let lines = [
         &format!("ccb --json --home {home} --team board --list board --as dora task create own"),
@@ -179,7 +178,7 @@ fn tasks_and_requests_of_others_are_theirs() {
     .map(str::to_owned);
     let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
     all_refused(&scene.agent(&ALICE, &lines), &lines);
-    // Without insisting the board itself says no.
+    // Without `--force` the board itself refuses.
     let lines = [
         "CCB_AGENT=bob ccb --json task done 1",
         "CCB_AGENT=bob ccb --json task release 1",
@@ -202,7 +201,7 @@ fn tasks_and_requests_of_others_are_theirs() {
     {
         assert_eq!(request["state"], "pending", "{request}");
     }
-    // A person outside of every run still answers for whom they like.
+    // A person outside of every run still answers for any member.
     home.ok(&["mail", "approve", &to_lead, "--as", "team-lead"]);
 }
 
@@ -309,7 +308,7 @@ fn nothing_an_agent_can_set_or_clear_gives_it_the_users_word() {
 #[test]
 fn a_process_with_nothing_but_the_mark_of_an_agent_is_no_person() {
     let scene = scene();
-    // 2^62 and something: a run's processes have it as a limit.
+    // 2^62 and more: a run's processes have it as a limit.
     let limit = "--rttime=4611686018427387999:";
     let marked = |args: &[&str]| {
         let mut command = std::process::Command::new("prlimit");
@@ -335,7 +334,7 @@ fn an_agent_that_an_agent_starts_is_itself() {
         .map(|m| (m["text"].as_str().unwrap(), m["from"].as_str().unwrap()))
         .collect();
     assert_eq!(from, [("inner", "carol"), ("outer", "alice")]);
-    // Nobody gets the name of somebody else to be taken for that one.
+    // No agent gets the name of another member to be taken for that one.
     let lines = [
         "ccb --json agent spawn --runtime shell --name user --wait true",
         "ccb --json agent spawn --runtime shell --name engine --wait true",

@@ -40,8 +40,8 @@ fn ours(home: &TestHome, name: &str) -> PathBuf {
     home.list_dir().join(".ccb").join(name)
 }
 
-/// Claims and completes everything, and checks that every task was handed out once and no
-/// dependent before its blocker.
+/// Claims and completes everything, and checks that every task was assigned once and no dependent
+/// before its blocker.
 fn work_off(home: &TestHome, at: &str) {
     let left: Vec<Value> = home
         .tasks_on_disk()
@@ -180,7 +180,7 @@ fn a_lost_history_is_begun_anew_and_no_task_is_lost() {
     }
 }
 
-/// Changes a task's file in place, as an editor that knows nothing of locks.
+/// Changes a task's file in place, as an editor without locks does.
 fn edit(home: &TestHome, id: u64, change: impl Fn(&mut Value)) {
     let path = home.task_file(id);
     let mut task: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
@@ -199,7 +199,7 @@ fn hand_edits_between_two_claims_are_respected() {
             .to_owned()
     };
     assert_eq!(next("the longest chain first"), "1");
-    // Somebody takes 4 and completes 5 with an editor; 6 is deleted, 7 is damaged.
+    // A person takes 4 and completes 5 with an editor; 6 is deleted, 7 is damaged.
     edit(&home, 4, |task| {
         task["owner"] = "hand".into();
         task["status"] = "in_progress".into();
@@ -233,7 +233,7 @@ fn a_process_that_died_at_a_claim_holds_nobody_up() {
             .env("CCB_FAULT", &fault)
             .output();
         assert_eq!(died.unwrap().status.code(), None, "{point}: it did not die");
-        // It had announced the best task; being dead, that means nothing.
+        // It had announced the best task; as it is dead, that means nothing.
         let answer = home.ok(&["task", "next", "--as", "w"]);
         assert_eq!(answer["task"]["id"], "1", "{point}");
         home.ok(&["task", "release", "1", "--as", "w"]);

@@ -22,7 +22,7 @@ pub(crate) fn foreign(home: &TestHome, args: &[&str]) -> Child {
         .unwrap()
 }
 
-/// Starts the other tool and waits until it says `word`.
+/// Starts the other tool and waits until it prints `word`.
 pub(crate) fn foreign_at(home: &TestHome, args: &[&str], word: &str) -> Child {
     let mut child = foreign(home, args);
     let mut line = String::new();
@@ -104,7 +104,7 @@ fn nothing_is_lost_when_both_tools_hammer_one_list() {
     assert_eq!(home.ok(&["doctor"])["findings"], json!([]));
 }
 
-/// Nobody's write to a shared task was overwritten by anybody.
+/// No write to a shared task was overwritten.
 fn check_shared(task: &Value, names: &[&str], ccb_ids: &[Vec<u64>]) {
     let meta = &task["metadata"];
     assert_eq!(meta["total"], FOREIGN_ROUNDS * names.len() as u64, "{task}");
@@ -157,7 +157,7 @@ fn foreign_worker(home: &TestHome, name: &str) -> (Vec<u64>, Vec<u64>) {
     (ids("created"), ids("deleted"))
 }
 
-/// Claims, annotates and gives back the shared tasks, and makes tasks that wait for them.
+/// Claims, annotates and releases the shared tasks, and makes tasks that wait for them.
 fn ccb_worker(home: &TestHome, n: u64) -> Vec<u64> {
     let me = format!("c{n}");
     let mut created = Vec::new();
@@ -293,7 +293,7 @@ fn a_crashed_ccb_leaves_no_lock_directories_behind() {
     }
 }
 
-/// What the other tool did gets numbers, and is marked as another tool's.
+/// Changes by the other tool get numbers, and are marked as another tool's.
 #[test]
 fn foreign_changes_are_numbered() {
     let home = TestHome::new(CCB);

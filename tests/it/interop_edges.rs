@@ -123,7 +123,7 @@ fn a_whole_cycle_of_the_other_tool_is_reported() {
     assert_eq!(home.fails(3, &["task", "next"])["reason"], "cycle");
     let tree = home.run(&["task", "graph"]);
     assert!(tree.stdout.contains("wait for each other"), "{tree:?}");
-    // Work that is not on the circle goes on, and the circle can be broken.
+    // Work outside the cycle continues, and the cycle can be broken.
     home.create("free");
     assert_eq!(home.ok(&["task", "next"])["task"]["id"], "4");
     home.ok(&["task", "unblock", "1", "2"]);
@@ -142,7 +142,7 @@ fn tasks_of_the_other_tool_are_no_damage() {
     assert_eq!(home.create("ours again"), 3);
 }
 
-/// What the other tool deletes stays deleted, and its id is not used again.
+/// A task that the other tool deletes is deleted, and its id is not used again.
 #[test]
 fn ids_the_other_tool_deleted_are_not_reused() {
     let (home, tool) = foreign_board(3);

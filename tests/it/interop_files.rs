@@ -1,4 +1,4 @@
-//! Task files another tool left half written or broken; and ours, which it must understand.
+//! Task files another tool left half written or broken; and ccb's, which it must understand.
 
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -55,7 +55,7 @@ fn finish(mut writer: Child, reader: Child) -> Answer {
     Answer::of(reader.wait_with_output().unwrap())
 }
 
-/// Notices how often a file is read, by the kernel's word.
+/// Counts the reads of a file, by the kernel's events.
 mod reads {
     use std::mem::MaybeUninit;
     use std::os::fd::OwnedFd;
@@ -76,7 +76,7 @@ mod reads {
 
         pub(super) fn wait_for(&self, count: u32) {
             let mut seen = 0;
-            wait_until(Duration::from_secs(5), "somebody to read the file", || {
+            wait_until(Duration::from_secs(5), "a process to read the file", || {
                 // One event at a time: the kernel merges equal ones that wait in the queue.
                 let mut buffer = [MaybeUninit::uninit(); 512];
                 seen += u32::from(Reader::new(&self.0, &mut buffer).next().is_ok());
@@ -146,7 +146,7 @@ fn a_broken_file_is_reported_and_left_alone() {
             "{refused:?}"
         );
     }
-    // The rest of the board works, and the id is not given out again.
+    // The rest of the board works, and the id is not used again.
     assert_eq!(home.ok(&["task", "next"])["task"]["id"], "3");
     assert_eq!(home.fails(3, &["task", "next"])["reason"], "nothing_ready");
     assert_eq!(home.create("four"), 4);
@@ -179,12 +179,12 @@ fn the_doctor_sets_a_broken_file_aside_and_its_place_still_blocks() {
         json!(["1"])
     );
     assert_eq!(home.ok(&["doctor"])["findings"], json!([]));
-    // Somebody looked at it and takes it up again.
+    // A person has repaired it and reopens it.
     home.ok(&["task", "update", "1", "--status", "pending"]);
     home.ok(&["task", "claim", "1"]);
 }
 
-/// A reset that fails has not opened the way for what the broken task blocks.
+/// A failed reset has not unblocked the tasks that wait for the broken one.
 #[test]
 fn a_forced_reset_sets_broken_files_aside_last() {
     let home = broken_board();
@@ -207,7 +207,7 @@ fn a_forced_reset_sets_broken_files_aside_last() {
     assert_eq!(home.create("four"), 4);
 }
 
-/// The id of a file that never was readable is not given out again either.
+/// The id of a file that never was readable is not used again either.
 #[test]
 fn a_reset_of_nothing_but_a_broken_file_keeps_its_id() {
     let home = TestHome::new(CCB);

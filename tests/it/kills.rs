@@ -1,4 +1,4 @@
-//! Workers are killed over and over while they claim; what they were told stays true.
+//! Workers are killed over and over while they claim; every acknowledged claim holds.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -56,9 +56,9 @@ fn no_acknowledged_claim_is_lost_by_thousands_of_kills() {
         }
         claimed += usize::from(task["status"] == "in_progress");
     }
-    // Whoever was killed between the claim and the answer owns a task it was not told of.
+    // A worker that was killed between the claim and the answer owns a task it does not know of.
     let untold = claimed - acknowledged.len();
-    assert!(untold as u64 <= KILLS, "{untold} claims that nobody made");
+    assert!(untold as u64 <= KILLS, "{untold} claims without a claimer");
     assert_eq!(home.ok(&["doctor"])["findings"], serde_json::json!([]));
     println!(
         "{KILLS} kills, {} acknowledged claims, {untold} more on disk",
@@ -66,8 +66,8 @@ fn no_acknowledged_claim_is_lost_by_thousands_of_kills() {
     );
 }
 
-/// One life of a worker: killed once it has been given `enough` tasks. Returns what it was
-/// given, including what it managed to say before it died.
+/// One life of a worker: killed once it has `enough` tasks. Returns its tasks, including those it
+/// printed before it died.
 fn live(home: &TestHome, agent: &str, enough: u64) -> Vec<u64> {
     let mut process = Command::new(CLAIMER)
         .arg(home.path())

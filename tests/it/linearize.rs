@@ -133,7 +133,7 @@ fn stale_answers_are_rejected() {
     };
     assert!(accepts(&show((5, 40))));
     assert!(!accepts(&show((31, 40))));
-    // The refusal names somebody who never owned it.
+    // The refusal names an agent that never owned it.
     let wrong_name = call("b", Action::Claim(1), (25, 40), claimed_by("c"));
     assert!(!accepts(&with(wrong_name)));
 }
@@ -178,10 +178,10 @@ fn a_call_without_answer_may_have_happened_until_its_caller_was_gone() {
         show((10, 20), taken()),
         show((30, 40), free())
     ]));
-    // Looking at something else after the caller's death says nothing about it.
+    // Reading another object after the caller's death says nothing about it.
     let elsewhere = call("b", Action::Show(3), (60, 70), free());
     assert!(accepts(&vec![dying(), elsewhere, show((80, 90), taken())]));
-    // It cannot happen once somebody saw the board after the caller's death.
+    // It cannot happen once another caller saw the board after the caller's death.
     assert!(!accepts(&vec![
         dying(),
         show((60, 70), free()),
@@ -189,7 +189,7 @@ fn a_call_without_answer_may_have_happened_until_its_caller_was_gone() {
     ]));
 }
 
-/// Claims in a database choose what no other claim has chosen, and are seen a moment later.
+/// Claims in a database choose tasks that no other claim has chosen, and are seen a moment later.
 #[test]
 fn a_claim_in_parts_may_be_passed_by_another_and_by_nothing_else() {
     let parts = |history: &History| accepts(&in_parts(history.clone()));
@@ -204,7 +204,7 @@ fn a_claim_in_parts_may_be_passed_by_another_and_by_nothing_else() {
     let before = call("b", Action::Next, (0, 10), took(3));
     let after = call("a", Action::Next, (20, 30), took(1));
     assert!(!parts(&vec![before, after]));
-    // Nothing is ready if others have chosen all of it; every other change waits for them.
+    // No task is ready if others have chosen all of them; every other change waits for them.
     let third = call("c", Action::Next, (25, 50), refused("nothing_ready", &[]));
     let free_later = free((55, 60));
     assert!(parts(&vec![
@@ -217,7 +217,7 @@ fn a_claim_in_parts_may_be_passed_by_another_and_by_nothing_else() {
     assert!(!parts(&vec![slow(25), third]));
     let release = call("b", Action::Release(3), (22, 28), BoardAnswer::Done);
     assert!(!parts(&vec![slow(50), quick(), release, free((30, 40))]));
-    // One that was killed may have let go of what it had chosen, until its caller was gone.
+    // A killed one may have released its choice, until its caller was gone.
     let killed = || call("a", Action::Next, (0, 50), None);
     assert!(parts(&vec![killed(), quick(), free((60, 70))]));
     let again = call("c", Action::Next, (60, 70), took(3));

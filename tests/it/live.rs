@@ -1,4 +1,4 @@
-//! What a live view knows and does: the same as the commands, from files alone.
+//! The knowledge and the actions of a live view: the same as the commands, from files alone.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -23,7 +23,7 @@ fn id(number: u64) -> TaskId {
     TaskId::new(number).unwrap()
 }
 
-/// The place of a person who stands in the repository and names the team.
+/// The context of a person in the repository who names the team.
 pub(crate) fn workplace(scene: &SessionScene) -> Workplace {
     Workplace::open(&Asked {
         team: Some("board".into()),
@@ -42,7 +42,7 @@ pub(crate) fn team(scene: &Scene) -> &TeamScene {
     scene.team("board").unwrap()
 }
 
-/// Looks until the team is as wanted.
+/// Refreshes until the team is as wanted.
 pub(crate) fn look_until(
     live: &mut Live,
     what: &str,
@@ -64,7 +64,7 @@ fn state(team: &TeamScene, number: u64) -> Option<TaskState> {
     Some(team.task(id(number))?.state)
 }
 
-/// What `ccb status` and a scene say needs somebody.
+/// The items that need a person, by `ccb status` and a scene.
 fn needs_of_status(scene: &SessionScene) -> Vec<(String, String)> {
     let status = scene.ok(&["status"]);
     let all = status["attention"].as_array().unwrap().iter();
@@ -179,7 +179,7 @@ fn a_watcher_in_another_process_steers_a_running_session() {
     });
     let agent = team(&found).agents[0].name.clone();
 
-    // Words are no task where mates only run commands; commands are.
+    // Plain text is no task if teammates only run commands; commands are.
     let text = "tidy up".to_owned();
     let refused = act(&scene, &Act::Say { text }).unwrap_err();
     assert_eq!(refused.kind(), "needs_model", "{refused:?}");
@@ -193,7 +193,7 @@ fn a_watcher_in_another_process_steers_a_running_session() {
     look_until(&mut live, "the new task to be done", |team| {
         state(team, 2) == Some(TaskState::Completed)
     });
-    // It is sent back at once, and the session does it again.
+    // It is sent back at once, and the session works on it again.
     let feedback = "once more".to_owned();
     let said = act(
         &scene,
@@ -261,8 +261,8 @@ fn a_request_is_shown_whole_and_answered_once() {
     assert_eq!(found.attention[1].detail, "1. look\n2. change");
     assert_eq!(needs_of(&found), needs_of_status(&scene));
 
-    // The command beside the other one does what it says, although both
-    // requests came within one minute.
+    // The command beside the other one does what it says, although both requests came within one
+    // minute.
     let command = found.attention[1].command.clone();
     let args: Vec<&str> = command.split(' ').skip(1).collect();
     let answer = harness::Answer::of(scene.unnamed(&args).output().unwrap());
@@ -274,7 +274,7 @@ fn a_request_is_shown_whole_and_answered_once() {
         "already_answered"
     );
 
-    // No without a reason is no answer; the first one counts.
+    // A refusal without a reason is no answer; the first answer counts.
     let [approve, deny] = &first.answers[..] else {
         panic!("{first:?}");
     };
@@ -312,7 +312,7 @@ fn nothing_an_agent_writes_reaches_a_view_as_it_is() {
     let hostile = "\u{1b}]0;gotcha\u{7}\u{1b}[2J\u{202e}evil\r";
     let run = r"printf 'a\033[2Jb\342\200\256c\n'; exit 3";
     scene.task("subject", &["--run", run]);
-    // We would not take such a subject; other tools do.
+    // ccb would refuse such a subject; other tools do not.
     let mut file = scene.file(1);
     file["subject"] = format!("sub{hostile}ject").into();
     put(&scene.home.task_file(1), &file.to_string());
@@ -388,7 +388,7 @@ fn a_wait_ends_when_something_happens_and_when_somebody_rings() {
     scene.task("one", &["--run", "true"]);
     let mut live = Live::open(&workplace(&scene)).unwrap();
     let mut waiter = live.waiter();
-    // Nothing happens, so looks come to rest and the system watches.
+    // Nothing happens, so polling stops and the system watches.
     for _ in 0..20 {
         look(&mut live);
         waiter.wait(Duration::from_millis(1));

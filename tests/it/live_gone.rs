@@ -1,4 +1,4 @@
-//! A team that goes while somebody watches it.
+//! A team that is deleted while a person watches it.
 
 use coordinator::live::{Live, TeamLife};
 use coordinator::workplace::{Asked, Workplace};
@@ -49,8 +49,8 @@ fn a_team_that_is_deleted_or_whose_home_goes_is_shown_as_gone() {
     assert!(gone.attention.is_empty(), "{:?}", gone.attention);
 }
 
-/// Whoever watches the repository, and names no team, sees a team only if there is something to
-/// see of it; and half way through a deletion there is nothing.
+/// A view of the repository without a named team shows a team only if it has something to show; and
+/// half way through a deletion there is nothing.
 #[test]
 fn a_team_that_is_half_deleted_is_shown_as_it_was() {
     let scene = SessionScene::new(CCB);
@@ -71,7 +71,7 @@ fn a_team_that_is_half_deleted_is_shown_as_it_was() {
         let fault = format!("crash:{point}:1");
         let killed = command.env("CCB_FAULT", &fault).output().unwrap();
         assert!(!killed.status.success(), "{fault}: {killed:?}");
-        // However long that stays so.
+        // For as long as that lasts.
         for seconds in [0, 5] {
             let half = live.look(SystemClock.now_ms() + seconds * 1_000);
             let now = half.team("board").expect("it is still shown");

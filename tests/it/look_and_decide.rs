@@ -1,4 +1,4 @@
-//! A person looks at what agents did, and decides: land it, send it back, undo it.
+//! A person looks at the work of agents, and decides: land it, send it back, undo it.
 
 use std::path::PathBuf;
 
@@ -53,7 +53,7 @@ fn a_diff_shows_what_a_task_changed_while_its_worktree_is_there_and_after() {
             .stdout
             .contains("one | 1 +")
     );
-    // What is not committed counts as well, and the index stays as it was.
+    // Uncommitted work counts as well, and the index is not changed.
     let tree = tree_of(&scene, 1);
     write(&tree.join("more"), "a\nb\n");
     let json = scene.ok(&["diff", "1"]);
@@ -225,7 +225,7 @@ fn a_conflict_says_which_files_and_which_commands_resolve_it() {
         answer.stdout.contains("ccb --team board land 2"),
         "{answer:?}"
     );
-    // Resolved as it was told.
+    // Resolved by the instructions.
     let merge = harness::git_command(&tree, &["merge", "-q", "main"])
         .output()
         .unwrap();
@@ -282,7 +282,7 @@ fn a_rejected_result_goes_on_with_the_feedback_from_where_it_was() {
         "1\n",
         "it began with the work as it was"
     );
-    // What has landed has to be undone first.
+    // Landed work has to be undone first.
     let landed = scene.run(&["reject", "1", "--feedback", "no"]);
     assert_eq!(landed.code, Some(4), "{landed:?}");
     assert!(
@@ -377,12 +377,12 @@ fn a_landing_with_nothing_on_top_is_undone_as_if_it_had_never_been() {
             .contains("would undo L1 (board#1 write one) on main: main goes back"),
         "{dry:?}"
     );
-    // Something of the user's own is in the way.
+    // A file of the user's is in the way.
     scene.repo.write("one", "mine\n");
     let refused = scene.run(&["undo", "1"]);
     assert_eq!(refused.code, Some(8), "{refused:?}");
     scene.repo.git(&["checkout", "-q", "one"]);
-    // What is not stays.
+    // A file that is not in the way is kept.
     scene.repo.write("other", "mine\n");
     let undone = scene.run(&["undo", "1"]);
     assert_eq!(undone.code, Some(0), "{undone:?}");
@@ -418,7 +418,7 @@ fn a_landing_with_something_on_top_is_reverted_and_can_land_again() {
     ]);
     scene.ok(&["land", "1"]);
     scene.ok(&["land", "2"]);
-    // The check of what landed later has to pass, and what was asked.
+    // The check of later landings has to pass, and the given one.
     let red = scene.run(&["undo", "1", "--check", "test -e one"]);
     assert_eq!(red.code, Some(1), "{red:?}");
     assert!(files(&scene).contains("one"));
@@ -438,7 +438,7 @@ fn a_landing_with_something_on_top_is_reverted_and_can_land_again() {
         "{message}"
     );
     assert_eq!(scene.repo.git(&["status", "--porcelain"]), "");
-    // The worktree that is back is no rubbish, and the work lands although git has its commits.
+    // The restored worktree is no rubbish, and the work lands although git has its commits.
     assert!(tree_of(&scene, 1).exists());
     scene.ok(&["land", "1"]);
     assert_eq!(scene.repo.git(&["show", "main:one"]), "1\n");
@@ -511,7 +511,7 @@ fn on_a_terminal_work_lands_and_the_last_landing_is_undone_after_a_question() {
         assert_eq!(code, Some(if gone { 0 } else { 4 }), "{screen:?}");
         assert_eq!(!files(&scene).contains("one"), gone, "{screen:?}");
     }
-    // Where nobody can be asked, it has to be said.
+    // Without a person to ask, the command must be explicit.
     scene.ok(&["land", "1"]);
     assert_eq!(scene.run(&["undo"]).code, Some(2));
     scene.ok(&["undo", "--yes"]);

@@ -1,4 +1,4 @@
-//! What bad input and bad luck get from `ccb mail`: a clear error, and nothing changed.
+//! Bad input and bad luck for `ccb mail`: a clear error, and nothing changed.
 
 use harness::{Answer, TestHome};
 use serde_json::{Value, json};
@@ -88,10 +88,10 @@ fn bad_input_is_refused_and_changes_nothing() {
     refused(
         3,
         "message_not_found",
-        &["mail", "ack", "1", "--as", "nobody"],
+        &["mail", "ack", "1", "--as", "ghost"],
     );
-    home.ok(&["mail", "read", "--as", "nobody"]);
-    assert!(!home.inbox_dir("nobody").exists(), "looking makes nothing");
+    home.ok(&["mail", "read", "--as", "ghost"]);
+    assert!(!home.inbox_dir("ghost").exists(), "looking makes nothing");
     refused(2, "usage", &["mail", "ack", "-1", "--as", "bob"]);
     refused(2, "usage", &["mail", "reject", "x"]);
     refused(2, "invalid", &["mail", "reject", "x", "--feedback", " "]);

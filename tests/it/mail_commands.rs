@@ -192,7 +192,7 @@ fn watch_prints_what_arrives() {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(watch.stdout.take().unwrap()).lines();
-    // It watches from some moment on; until then what is sent is not shown.
+    // It watches from some moment on; earlier messages are not shown.
     let mut sent = 1;
     let (sender, printed) = std::sync::mpsc::channel();
     let reader = std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Mail of earlier formats must load for ever; what has a later format is not written to.
+//! Mail of earlier formats must load for ever; files of a later format are not written to.
 
 use std::path::Path;
 
@@ -66,7 +66,7 @@ fn mail_of_format_1_loads() {
         home.ok(&["mail", "send", "bob", "next"])["message"]["seq"],
         6
     );
-    // The broadcast is not copied again, the notification not told again.
+    // The broadcast is not copied again, the notification not sent again.
     let sent = home.ok(&["mail", "send", "*", "more"]);
     assert_eq!(sent["message"]["broadcast"], 2);
     let args = ["worker", "notify", "run-1"];
@@ -95,7 +95,7 @@ fn later_formats_are_read_but_not_written() {
         let home = home();
         let path = home.team_dir().join(file);
         let text = std::fs::read_to_string(&path).unwrap();
-        // Complete lines only: a torn one is nobody's format.
+        // Complete lines only: a torn one has no format.
         let end = text.rfind('\n').map_or(text.len(), |end| end + 1);
         let text = text[..end].replace("\"v\":1", "\"v\":2");
         let text = text

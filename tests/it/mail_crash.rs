@@ -1,10 +1,10 @@
-//! Kills the process at every write point of everything mail does and looks at what is left.
+//! Kills the process at every write point of every mail operation and checks the result.
 //!
-//! As on the board: each scenario is run once with a trace to learn which points it passes,
-//! then once per pass with a crash there. After the next command everything must be as it was
-//! before, or as it is after, in all inboxes and requests together: that is also what makes a
-//! broadcast all or nothing. Where the next command has more to do than usual, it is crashed
-//! at each of its points as well.
+//! As on the board: each scenario is run once with a trace to learn which points it passes, then
+//! once per pass with a crash there. After the next command everything must be as it was before, or
+//! as it is after, in all inboxes and requests together: that is also what makes a broadcast all or
+//! nothing. Where the next command has more to do than usual, it is crashed at each of its points
+//! as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::process::ExitStatusExt;
@@ -53,7 +53,7 @@ pub(crate) const SCENARIOS: &[MailScenario] = &[
         once: false,
     },
     MailScenario {
-        name: "message after a broadcast nobody has copied",
+        name: "message after a broadcast that is not copied yet",
         setup: |home| {
             some_mail(home);
             let broadcast = ["mail", "send", "*", "to all"];
@@ -201,7 +201,7 @@ fn worker(home: &TestHome, args: &[&str]) {
     assert!(output.status.success(), "{args:?}: {output:?}");
 }
 
-/// Damages bob's log as something outside would.
+/// Damages bob's log as a program outside would.
 fn append(home: &TestHome, bytes: &[u8]) {
     let path = home.inbox_dir("bob").join("log.jsonl");
     let mut log = std::fs::read(&path).unwrap();

@@ -39,7 +39,7 @@ fn everything_is_private() {
     assert!(seen > 20, "{seen}");
 }
 
-/// The one who tells and the one who is told both die; afterwards it is there once.
+/// The sender and the receiver both die; afterwards the notification is there once.
 #[test]
 fn a_notification_survives_the_death_of_both_sides() {
     let home = TestHome::in_memory(CCB);
@@ -50,7 +50,7 @@ fn a_notification_survives_the_death_of_both_sides() {
             .unwrap();
         assert!(!output.status.success(), "{output:?}");
     };
-    // Half written, then written but not yet acknowledged to whoever told it.
+    // Half written, then written but not yet acknowledged to its sender.
     crash("log.half");
     crash("mail.sync");
     let worker = |args: &[&str]| {

@@ -11,8 +11,8 @@ use crate::{CCB, MAIL_WORKER};
 
 const SENDERS: u64 = 32;
 
-/// How many messages each of them sends, and how often the reader is killed. A database takes
-/// longer for each, and is no less at risk.
+/// Messages per sender, and kills of the reader. A database takes longer for each, and is no less
+/// at risk.
 fn size(home: &TestHome) -> (u64, u64) {
     match home.board_url() {
         None => (500, 50),
@@ -20,7 +20,7 @@ fn size(home: &TestHome) -> (u64, u64) {
     }
 }
 
-/// What one reader said before it was killed or done, in its order.
+/// The output of one reader before it was killed or done, in its order.
 #[derive(Debug, PartialEq)]
 enum Said {
     Handed {
@@ -61,7 +61,7 @@ fn start(home: &TestHome, args: &[&str]) -> Child {
         .expect("the worker starts")
 }
 
-/// One life of a reader: killed once it has said `enough`.
+/// One life of a reader: killed once it has printed `enough`.
 fn live(home: &TestHome, enough: impl Fn(&Said) -> bool) -> Vec<Said> {
     let mut process = start(home, &["read", "bob", "7"]);
     let mut lines = BufReader::new(process.stdout.take().expect("piped")).lines();
@@ -82,9 +82,9 @@ fn live(home: &TestHome, enough: impl Fn(&Said) -> bool) -> Vec<Said> {
     said
 }
 
-/// 32 processes send many messages each while their reader is killed again and again: every one
-/// is acknowledged once, each sender's order is kept, and what was handed over twice said so
-/// and had not been acknowledged.
+/// 32 processes send many messages each while their reader is killed again and again: every message
+/// is acknowledged once, each sender's order is kept, and a message that was delivered twice said
+/// so and had not been acknowledged.
 #[test]
 fn nothing_is_lost_or_acknowledged_twice() {
     let home = TestHome::in_memory(CCB);
@@ -158,7 +158,7 @@ fn check(history: &[Said], each: u64, kills: u64) {
         (1..=total).collect::<Vec<_>>()
     );
     assert!(numbers.values().all(|last| *last == each), "{numbers:?}");
-    // Whoever was killed between acknowledging and saying so had tried.
+    // A reader that was killed between acknowledging and printing that had tried.
     let untold: Vec<u64> = (1..=total).filter(|seq| !acked.contains(seq)).collect();
     assert!(untold.iter().all(|seq| tried.contains(seq)), "{untold:?}");
     assert!(untold.len() as u64 <= kills * 7, "{untold:?}");
@@ -234,7 +234,7 @@ fn a_waiting_reader_gets_what_arrives() {
     home.team(&["bob", "carol"]);
     let mut reader = start(&home, &["read", "bob", "7"]);
     let mut lines = BufReader::new(reader.stdout.take().expect("piped")).lines();
-    // Whoever else wants to read is refused then.
+    // Another reader is refused then.
     let listens = || home.run(&["--json", "mail", "read", "--as", "bob"]).code == Some(4);
     wait_until(Duration::from_secs(30), "the reader", listens);
     for (to, text) in [("bob", "1"), ("*", "2")] {
@@ -252,7 +252,7 @@ fn a_waiting_reader_gets_what_arrives() {
     reader.wait().unwrap();
 }
 
-/// While one process reads, another is refused and told who does.
+/// While one process reads, another is refused and learns which one reads.
 #[test]
 fn a_second_reader_is_refused() {
     let home = TestHome::in_memory(CCB);

@@ -1,8 +1,8 @@
-//! A disk that is full, broken or read-only, at every single write of everything mail does.
+//! A disk that is full, broken or read-only, at every single write of every mail operation.
 //!
-//! Whatever the command answers must be true: after an error everything is as it was, or,
-//! where the error can only come after the change, as the change made it; after a success it
-//! is changed. And the error must leave nothing that stops the next command.
+//! The command's answer must be true in each case: after an error everything is as it was, or,
+//! where the error can only come after the change, as the change made it; after a success it is
+//! changed. And the error must leave nothing that stops the next command.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -56,7 +56,7 @@ fn sweep(scenario: &MailScenario) -> usize {
                     assert_eq!(found, before, "{at}");
                     false
                 }
-                // A worker says less.
+                // A worker prints less.
                 None => {
                     assert!(found == before || found == after, "{at}: {found:#}");
                     found == after
@@ -69,7 +69,7 @@ fn sweep(scenario: &MailScenario) -> usize {
                 let again = run(&home, scenario.command, None);
                 assert_eq!(again.code, Some(0), "{at}: {again:?}");
             }
-            // What is done again after the probe has other acknowledgements at most.
+            // A repetition after the probe has other acknowledgements at most.
             if done || !scenario.name.contains("archive") {
                 assert_eq!(mail_state(&home), after, "{at}: the second try");
             }
@@ -78,7 +78,7 @@ fn sweep(scenario: &MailScenario) -> usize {
     count
 }
 
-/// Whether the answer says that the change is made; `None` if it does not say.
+/// True if the answer says that the change was made; `None` if it does not say.
 fn claims(scenario: &MailScenario, answer: &Answer) -> Option<bool> {
     match answer.code {
         Some(0) => Some(true),

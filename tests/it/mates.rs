@@ -1,5 +1,5 @@
-//! Agents on our own loop that share one process: they work like those with processes of their own,
-//! go on when the process is killed, and one that misbehaves is ended alone.
+//! Agents on ccb's own loop that share one process: they work like those with processes of their
+//! own, continue when the process is killed, and one that misbehaves is ended alone.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::CCB;
 
-/// A team whose agents share a process, and what else is set.
+/// A team whose agents share a process, with further settings.
 pub(crate) fn team(more: &Value) -> NativeTeam {
     let team = NativeTeam::new(CCB);
     let mut settings =
@@ -71,14 +71,14 @@ fn runs(team: &NativeTeam) -> BTreeMap<String, Value> {
     metas.collect()
 }
 
-/// How each run ended.
+/// The end of each run.
 fn exits(team: &NativeTeam) -> BTreeMap<String, Value> {
     let ids = runs(team).into_keys();
     ids.filter_map(|id| Some((id.clone(), team.home.run_exit(&id)?)))
         .collect()
 }
 
-/// The processes of the team's mates: their guard, the process itself, keepers.
+/// The processes of the team's teammates: their guard, the process itself, keepers.
 fn of_mates(team: &NativeTeam) -> Vec<(i32, String)> {
     let home = team.home.path().to_string_lossy().into_owned();
     let mut found = Vec::new();
@@ -170,7 +170,7 @@ fn mates_share_one_process_and_work_checks_and_landings_are_as_always() {
         team.files_with(harness::NATIVE_KEY),
         [""; 0].map(PathBuf::from)
     );
-    // The session is taken up again as it was.
+    // The session is resumed as it was.
     tasks(
         &team,
         &[json!({ "subject": "more", "description": writes("more.txt") })],
@@ -221,13 +221,13 @@ fn an_agent_knows_who_it_is_in_its_commands_and_its_tools() {
         from.iter().filter(|from| **from == "ann").count() >= 2,
         "{inbox}"
     );
-    // A teammate that waits has no keeper: nothing of it runs.
+    // A teammate that waits has no keeper: none of its commands runs.
     wait_until(LONG, "its keeper to go", || {
         !of_mates(&team)
             .iter()
             .any(|(_, line)| line.contains("__keeper "))
     });
-    // One that waits when its process is killed goes on waiting, without asking its model.
+    // One that waits when its process is killed continues to wait, without asking its model.
     let asked = team.requests().len();
     let first = process(&team).expect("a process");
     kill(first, Signal::KILL);
@@ -276,7 +276,7 @@ fn a_killed_process_goes_on_with_every_agent_from_where_it_was() {
     for id in &ids {
         let (meta, exit) = (team.home.run_meta(id), team.home.run_exit(id).unwrap());
         assert_eq!(exit["status"], "completed", "{exit}");
-        assert_eq!(exit["life"], 1, "nobody who waits notices");
+        assert_eq!(exit["life"], 1, "a waiting one notices nothing");
         assert_eq!(meta["restarts"], 1, "{meta}");
         let kept = team.home.run_dir(id).join("conversation.jsonl");
         let kept = std::fs::read_to_string(kept).unwrap();
@@ -342,7 +342,7 @@ fn one_that_is_stopped_ends_with_all_its_commands_and_alone() {
         &prompt("Wait.", &[Step::text("done").wait_for(&gate)]),
     );
     wait_until(LONG, "the command", || up.exists());
-    // Root sees whose the keeper is, too.
+    // Root sees the owner of the keeper, too.
     assert!(left_of(stopped).len() >= 2, "{:?}", left_of(stopped));
     team.ok(&["agent", "stop", stopped]);
     assert_eq!(team.home.run_exit(stopped).unwrap()["status"], "killed");
@@ -381,13 +381,13 @@ fn what_a_killed_keeper_leaves_is_ended() {
     await_nothing_left(&team);
 }
 
-/// Leaves something behind in a session of its own, makes a file, and takes long.
+/// Leaves a process behind in a session of its own, makes a file, and takes long.
 fn long_command(up: &Path) -> String {
     let up = up.display();
     format!("(/usr/bin/setsid /bin/sleep 600 &) ; : > {up}; /bin/sleep 600")
 }
 
-/// Three tasks, one of whose agents comes to harm; how each run ended.
+/// Three tasks, one of whose agents comes to harm; the end of each run.
 fn with_fault(fault: &str, more: &Value) -> (NativeTeam, BTreeMap<String, Value>) {
     let team = team(more);
     let rows: Vec<Value> = (1..=3)
@@ -406,7 +406,7 @@ fn with_fault(fault: &str, more: &Value) -> (NativeTeam, BTreeMap<String, Value>
         assert_eq!(
             meta["restarts"],
             Value::Null,
-            "nobody was taken along: {meta}"
+            "others were not harmed: {meta}"
         );
     }
     await_nothing_left(&team);
@@ -526,7 +526,7 @@ fn twenty_mates_do_two_hundred_tasks_in_a_process_that_is_killed_three_times() {
     );
     let exits = exits(&team);
     assert_eq!(failed(&exits), [""; 0]);
-    assert_eq!(exits.len(), TASKS, "nobody had to begin anew");
+    assert_eq!(exits.len(), TASKS, "none had to begin anew");
     let mut lines: BTreeMap<String, usize> = BTreeMap::new();
     for line in std::fs::read_to_string(&log).unwrap().lines() {
         *lines.entry(line.to_owned()).or_default() += 1;
@@ -537,7 +537,7 @@ fn twenty_mates_do_two_hundred_tasks_in_a_process_that_is_killed_three_times() {
     let again = |meta: &&Value| meta["restarts"].as_u64().unwrap_or(0) > 0;
     assert!(
         runs.values().filter(again).count() > 0,
-        "the kills hit somebody"
+        "the kills hit an agent"
     );
     await_nothing_left(&team);
 }

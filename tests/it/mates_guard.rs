@@ -1,5 +1,5 @@
-//! The guard of mates that share a process takes runs from nobody else's processes: what it starts is
-//! not confined.
+//! The guard of teammates that share a process takes runs only from its own team's processes: the
+//! programs it starts are not confined.
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -25,7 +25,7 @@ fn waiting(team: &NativeTeam, gate: &Path) -> String {
     started["agent"]["agentId"].as_str().unwrap().to_owned()
 }
 
-/// What becomes of one who connects and says nothing.
+/// The answer to a client that connects and sends nothing.
 fn knock(socket: &Path) -> String {
     let mut probe = Command::new(PEER_PROBE);
     let output = probe.arg("knock").arg(socket).output().unwrap();
@@ -76,7 +76,7 @@ fn nonsense_does_not_end_the_guard_and_runs_of_other_places_are_not_taken() {
     let caller = connect(&socket);
     send(&caller, b"nonsense", &[]).unwrap();
     assert!(receive(&caller).unwrap().is_none(), "it hangs up");
-    // A run that somebody has made up, as whole as any.
+    // A forged run, as whole as any.
     let real = team.home.team_dir().join("runs").join(&id);
     let made_up = tempfile::tempdir().unwrap();
     let dir = made_up.path().join("teams/board/runs").join(&id);

@@ -1,5 +1,5 @@
-//! Agents that share a process and have nothing to do sleep: they keep no thread, and nobody sees a
-//! difference when they go on.
+//! Agents that share a process and are idle sleep: they keep no thread, and nothing differs when
+//! they continue.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -51,14 +51,14 @@ fn await_sleep(team: &NativeTeam) {
     wait_until(LONG, "the agent to fall asleep", || !is_awake(team));
 }
 
-/// The host lets go of an agent some seconds after it fell asleep.
+/// Waits until the host has released an agent, some seconds after it fell asleep.
 fn await_no_host(team: &NativeTeam) {
     wait_until(LONG, "the agent to do without a host", || {
         process(team).is_some() && !has_thread(team, &["mate", "host"])
     });
 }
 
-/// What requests begin with.
+/// The beginning of requests.
 fn fixed(body: &Value) -> (Value, Value, Value) {
     let first = body["messages"][0]["content"][0]["text"].clone();
     (body["system"].clone(), body["tools"].clone(), first)
@@ -139,7 +139,7 @@ fn one_with_a_command_in_the_background_stays_awake() {
     let command = json!({ "command": "echo still here", "run_in_background": true });
     let id = start(&team, &[Step::tool("Bash", command), Step::text("done")]);
     let idle = Instant::now();
-    // Nothing is to happen for longer than it takes to fall asleep.
+    // Nothing may happen for longer than it takes to fall asleep.
     wait_until(LONG, "some seconds to pass", || {
         idle.elapsed() > Duration::from_secs(8)
     });
@@ -156,7 +156,7 @@ fn one_with_a_command_in_the_background_stays_awake() {
     await_nothing_left(&team);
 }
 
-/// Nobody is its host: the process itself, and the guard, still see to it.
+/// Without a host the process itself, and the guard, still supervise it.
 #[test]
 fn one_without_a_host_survives_its_process_and_ends_with_its_guard() {
     let team = team(&json!({}));
@@ -184,7 +184,7 @@ fn one_without_a_host_survives_its_process_and_ends_with_its_guard() {
     assert_eq!(team.requests().len(), asked);
 }
 
-/// A limit on its time holds, although nobody rings when it is over.
+/// A limit on its time holds, although no process rings at its end.
 #[test]
 fn one_without_a_host_ends_when_its_time_is_over() {
     let team = team(&json!({}));
@@ -199,7 +199,7 @@ fn one_without_a_host_ends_when_its_time_is_over() {
     await_nothing_left(&team);
 }
 
-/// A ring for all (the team's pause is over, say) gives it a host, and that hears it once.
+/// A ring for all (at the end of the team's pause, say) gives it a host, and that hears it once.
 #[test]
 fn one_without_a_host_that_is_rung_for_nothing_sleeps_on() {
     let team = team(&json!({}));

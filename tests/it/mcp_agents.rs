@@ -109,7 +109,7 @@ fn output_is_what_there_is_and_then_the_result() {
     );
     let by_hand = place.home.ok(&["agent", "output", &id]);
     assert_eq!(by_hand["agent"]["content"], json["task"]["output"]);
-    // It was told by that, and is not told again.
+    // That answer brought it the news, and they do not come again.
     assert_eq!(texts(&lead.call("TaskList", json!({}))).len(), 1);
 }
 
@@ -227,7 +227,8 @@ fn an_agent_is_started_and_waited_for() {
     );
 }
 
-/// Whoever hangs up while an agent works leaves it at work, and is told when it ends.
+/// A client that hangs up while an agent works leaves it working, and the lead is notified of its
+/// end.
 #[test]
 fn an_agent_outlives_the_client_that_waits_for_it() {
     let place = shell();
@@ -282,7 +283,7 @@ fn an_agent_in_the_background_and_a_teammate() {
     });
 }
 
-/// What cannot be started is refused as the command refuses it.
+/// A spawn that is impossible is refused as the command refuses it.
 #[test]
 fn a_spawn_fails_as_the_command_does() {
     let place = Place::new();
@@ -312,7 +313,7 @@ fn a_spawn_fails_as_the_command_does() {
     assert_eq!(error, place.home.fails(2, &args));
 }
 
-/// A lead answers the questions of agents that are nobody's teammates, by the id they have.
+/// A lead answers the questions of agents that are no teammates, by their ids.
 #[test]
 fn a_lead_answers_the_question_of_an_agent_without_a_name() {
     let place = Place::new();
@@ -344,7 +345,7 @@ fn a_lead_answers_the_question_of_an_agent_without_a_name() {
     assert_eq!(error["error"]["kind"], "already_answered", "{error}");
 }
 
-/// Whoever agrees to end does so when its turn is over; then the team can be deleted.
+/// A teammate that agrees to end does so when its turn is over; then the team can be deleted.
 #[test]
 fn an_approved_shutdown_ends_a_teammate() {
     let place = Place::new();
@@ -402,7 +403,7 @@ fn a_teammate_works_on_one_task_at_a_time() {
         words.contains("bob is busy with 1") || words.contains("#1"),
         "{words}"
     );
-    // Again is no second one.
+    // The same again is no second claim.
     mcp.ok("TaskUpdate", begin("1"));
     let mut lead = place.lead();
     lead.ok("TaskCreate", json!({"subject": "three", "description": ""}));
@@ -416,7 +417,7 @@ fn a_teammate_works_on_one_task_at_a_time() {
     mcp.ok("TaskUpdate", begin("2"));
 }
 
-/// A client that asks for it hears how far an agent is that it waits for.
+/// A client that asks for it hears the progress of the agent it waits for.
 #[test]
 fn a_foreground_agent_tells_how_far_it_is() {
     let place = Place::new();
@@ -448,7 +449,7 @@ fn a_foreground_agent_tells_how_far_it_is() {
     assert!(said[0] < said[1], "{said:?}");
     let answer = lead.answer(&id);
     assert!(texts(&answer["result"])[0].contains("found"), "{answer}");
-    // Without a token nobody is told.
+    // Without a token no progress is sent.
     let quick = json!({"description": "look", "prompt": Script::new().done("x").to_prompt()});
     lead.ok("Agent", quick);
     assert!(
@@ -458,7 +459,7 @@ fn a_foreground_agent_tells_how_far_it_is() {
     );
 }
 
-/// Only an agent of ours can be copied, by its own call, and a copy makes no copies.
+/// Only one of ccb's agents can be copied, by its own call, and a copy makes no copies.
 #[test]
 fn what_cannot_be_copied_is_refused() {
     let place = Place::new();

@@ -1,4 +1,5 @@
-//! What is not the protocol, and what tools do not take: a proper error, and nothing changed.
+//! Messages outside the protocol, and arguments that tools refuse: a proper error, and nothing
+//! changed.
 
 use std::process::Command;
 
@@ -93,11 +94,11 @@ fn lines_that_are_no_requests_are_answered_and_forgotten() {
         assert_eq!(answer["id"], id, "{line}: {answer}");
         assert_eq!(answer["jsonrpc"], "2.0");
     }
-    // Without an id nobody waits for an answer.
+    // A message without an id gets no answer.
     mcp.send_line(r#"{"jsonrpc":"2.0","method":"no/such/notification","params":{"a":1}}"#);
     mcp.send_line(r#"{"jsonrpc":"2.0","method":"tools/call","params":{"name":"TaskList"}}"#);
     mcp.send_line("");
-    // It works all the same, also without the handshake.
+    // It works anyway, also without the handshake.
     let listed = mcp.call("TaskList", json!({}));
     assert_eq!(harness::texts(&listed), ["No tasks. TaskCreate makes one."]);
     let end = mcp.finish();
@@ -290,7 +291,7 @@ fn a_message_that_is_too_long_is_refused_without_being_kept() {
     );
     let grown = memory(mcp.pid()).saturating_sub(before);
     assert!(grown < 24 << 20, "grew by {grown} bytes");
-    // Up to the limit it is the board that says no.
+    // Up to the limit the board itself refuses.
     let (error, _) = mcp.fails(
         "TaskCreate",
         json!({"subject": "a", "description": "x".repeat(3 << 20)}),
@@ -396,7 +397,7 @@ fn a_run_that_has_ended_changes_nothing_any_more() {
         assert_eq!(home.tasks_on_disk(), before);
     };
     lost(&mut old);
-    // What an earlier run of the agent had claimed is not this one's.
+    // A claim by an earlier run of the agent is not this one's.
     let other = run(&home, "a2", 8);
     let mut next = in_run(&home, "a2", "8");
     lost(&mut next);

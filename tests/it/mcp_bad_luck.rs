@@ -20,8 +20,8 @@ fn server(home: &TestHome, agent: &str) -> std::process::Command {
     home.command(&["mcp", "--role", "teammate", "--as", agent])
 }
 
-/// The server dies at every write point of a change: the next one finds the task as it was or as
-/// it was to be, and goes on.
+/// The server dies at every write point of a change: the next one finds the task as it was before
+/// or as it is after, and continues.
 #[test]
 fn a_server_that_dies_in_a_call_leaves_nothing_half_done() {
     let first = home();
@@ -67,7 +67,7 @@ fn a_server_that_dies_in_a_call_leaves_nothing_half_done() {
         mcp.hang_up();
         while mcp.next_message().is_some() {}
         drop(mcp);
-        // The next one finishes what was begun.
+        // The next one finishes the change.
         let mut mcp = McpClient::start(server(&home, "alice"));
         mcp.ok("TaskCreate", json!({"subject": "next", "description": ""}));
         let now = tasks(&home);
@@ -78,7 +78,7 @@ fn a_server_that_dies_in_a_call_leaves_nothing_half_done() {
     assert!(crashed > 5, "{text}");
 }
 
-/// A client that hangs up with calls under way: they are finished, nobody is told, exit 0.
+/// A client that hangs up with calls under way: they are finished without an answer, exit 0.
 #[test]
 fn a_client_that_vanishes_leaves_whole_calls() {
     let home = home();
@@ -109,8 +109,8 @@ fn a_client_that_vanishes_leaves_whole_calls() {
     assert_eq!(ids.len(), 20);
 }
 
-/// A client that writes and does not read: it has to wait, and nothing is kept for it without
-/// end. When it reads, everything is there.
+/// A client that writes and does not read: it has to wait, and the server does not store answers
+/// without end. When it reads, everything is there.
 #[test]
 fn a_client_that_only_writes_has_to_wait() {
     let home = home();
@@ -131,7 +131,7 @@ fn a_client_that_only_writes_has_to_wait() {
             writeln!(to_server, "{line}").unwrap();
         }
     });
-    // As long as nobody reads, it does not take in everything.
+    // Without a reader it does not accept everything.
     let stat = || {
         let path = format!("/proc/{}/status", child.id());
         let status = std::fs::read_to_string(path).unwrap_or_default();
@@ -175,7 +175,7 @@ fn a_board_that_is_locked_is_an_error_that_names_the_holder() {
         "tools/call",
         json!({"name": "TaskUpdate", "arguments": {"taskId": "1", "status": "in_progress"}}),
     );
-    // Who only looks does not wait behind it.
+    // A request that only reads does not wait behind it.
     let ping = mcp.begin("ping", json!({}));
     assert!(mcp.answer(&ping)["result"].is_object());
     let answer = mcp.answer(&call);
@@ -291,7 +291,7 @@ fn clients_and_commands_on_one_board_lose_nothing() {
     assert!(tasks.len() == TASKS && tasks.iter().all(|task| task["status"] == "completed"));
 }
 
-/// A client that somebody else runs and that dies gives its tasks back, and the lead is told.
+/// A client that another program runs and that dies gives its tasks back, and the lead is notified.
 #[test]
 fn what_a_client_had_claimed_is_free_when_it_is_gone() {
     for (how, killed) in [("it hangs up", false), ("it is killed", true)] {

@@ -1,4 +1,4 @@
-//! What the documentation says to write into a client's configuration works.
+//! The documentation's entries for a client's configuration work.
 
 use std::path::Path;
 
@@ -47,7 +47,7 @@ fn commands(value: &Value, found: &mut Vec<Vec<String>>) {
     }
 }
 
-/// What a client would start, from all examples.
+/// The servers that a client would start, from all examples.
 fn servers() -> Vec<Vec<String>> {
     let document = document();
     let mut found = Vec::new();
@@ -109,7 +109,7 @@ fn every_example_starts_a_server() {
     );
 }
 
-/// Whatever has the same name in Claude Code would be called instead of ours.
+/// A tool of the same name in Claude Code would be called instead of ccb's.
 #[test]
 fn the_deny_list_names_every_tool_of_the_lead() {
     let home = TestHome::in_memory(CCB);
@@ -119,7 +119,7 @@ fn the_deny_list_names_every_tool_of_the_lead() {
         .find(|block| block.contains("deny"));
     let settings: Value = serde_json::from_str(&settings.unwrap()).unwrap();
     let denied = settings["permissions"]["deny"].as_array().unwrap();
-    // It warns about names that are none of its own.
+    // It warns about names that are not its own.
     let ours_alone = "Worktrees";
     for tool in client.tools().into_iter().filter(|tool| tool != ours_alone) {
         assert!(denied.iter().any(|name| *name == tool.as_str()), "{tool}");

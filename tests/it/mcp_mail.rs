@@ -1,4 +1,4 @@
-//! Mail comes along with results and is acknowledged once, whatever happens to either side.
+//! Mail is delivered with results and is acknowledged once, whatever happens to either side.
 
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ fn what_waits_comes_with_the_next_result_and_is_acknowledged() {
     let home = home();
     send(&home, "before it started");
     let mut mcp = alice(&home);
-    // Looking does not take it.
+    // Listing the tools does not take it.
     mcp.tools();
     assert_eq!(states(&home), ["queued"]);
     let came = mail(&mut mcp);
@@ -93,8 +93,8 @@ fn much_mail_comes_in_parts() {
     assert_eq!(states(&home), ["acknowledged"; 5]);
 }
 
-/// A part of a message that is still to come is not acknowledged: if the client goes, the whole
-/// comes again.
+/// A part of a message whose rest is still to come is not acknowledged: if the client goes, the
+/// whole comes again.
 #[test]
 fn half_a_message_is_not_acknowledged() {
     let home = home();
@@ -112,8 +112,8 @@ fn half_a_message_is_not_acknowledged() {
     );
 }
 
-/// Claude Code and Codex show their models only what is structured, where there is something
-/// structured; opencode and Gemini only the words.
+/// Claude Code and Codex show their models only the structured content, if there is any; opencode
+/// and Gemini only the text.
 #[test]
 fn every_client_gets_words_alone_with_its_mail() {
     for client in [
@@ -192,7 +192,7 @@ fn a_long_board_is_listed_in_few_words() {
     );
 }
 
-/// What is longer than a client shows loses its middle, and says where the whole is.
+/// A text that is longer than a client shows loses its middle, and says where the whole is.
 #[test]
 fn a_long_description_says_where_the_rest_is() {
     let home = home();
@@ -244,7 +244,7 @@ fn mail_is_announced_while_nobody_calls() {
 }
 
 /// The server dies before an answer is written, or before its mail is acknowledged: the next one
-/// brings it again, and says that it may have been seen.
+/// delivers it again, and says that it may have been seen.
 #[test]
 fn what_a_crash_cuts_off_comes_again() {
     let crashes = [("mcp.mail-attached", false), ("mcp.answer-written", true)];
@@ -268,7 +268,7 @@ fn what_a_crash_cuts_off_comes_again() {
         }
         assert_eq!(answered.is_some(), seen, "{point}");
         drop(mcp);
-        // What was called for has been done, once.
+        // The call has taken effect, once.
         assert_eq!(home.tasks_on_disk().len(), 1);
         assert_ne!(states(&home), ["acknowledged"]);
         let mut mcp = alice(&home);
@@ -288,7 +288,7 @@ fn a_client_that_does_not_read_gets_its_mail_again() {
     let home = home();
     send(&home, "important");
     let mut command = home.command(&["mcp", "--role", "teammate", "--as", "alice"]);
-    // Both ends of its output are here; nobody will read.
+    // The test holds both ends of its output, and does not read.
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     command.stdin(std::process::Stdio::piped()).stdout(writer);
@@ -341,7 +341,7 @@ fn of_two_clients_with_one_name_one_reads_and_both_work() {
     assert!(mail(&mut second)[0].contains("three"));
 }
 
-/// A teammate that nobody has entered on the roster is there as soon as its server runs.
+/// A teammate that is not on the roster is there as soon as its server runs.
 #[test]
 fn a_teammate_needs_nothing_but_the_server() {
     let home = home();
@@ -358,7 +358,7 @@ fn a_teammate_needs_nothing_but_the_server() {
     });
 }
 
-/// In a run it is the host that passes mail on, and nothing is said about that.
+/// In a run it is the host that delivers mail, and results do not mention that.
 #[test]
 fn in_a_run_the_host_has_the_mail() {
     let home = home();

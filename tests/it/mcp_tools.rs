@@ -1,4 +1,4 @@
-//! Every tool of every role, and that it answers what the command answers.
+//! Every tool of every role answers as the command does.
 
 use std::process::Command;
 
@@ -57,7 +57,7 @@ fn every_role_has_its_tools_and_no_others() {
     assert_eq!(client(&home, "teammate", "alice").tools(), planning);
 }
 
-/// What a role does not have it cannot call, and is told so.
+/// A call of a tool that the role does not have is refused.
 #[test]
 fn a_tool_of_another_role_is_refused() {
     let home = team(&["alice"]);
@@ -89,8 +89,8 @@ fn a_tool_of_another_role_is_refused() {
     );
 }
 
-/// The list is what every request to a model carries. Three bytes a token over-counts: English
-/// and JSON keys have four and more.
+/// The list is part of every request to a model. Three bytes a token over-counts: English and JSON
+/// keys have four and more.
 #[test]
 fn no_list_of_tools_is_longer_than_3000_tokens() {
     let home = team(&["alice"]);
@@ -107,7 +107,7 @@ fn no_list_of_tools_is_longer_than_3000_tokens() {
     }
 }
 
-/// Without what differs between two tasks made one after the other.
+/// Without the values that differ between two tasks made one after the other.
 fn plain(mut value: Value) -> Value {
     if let Some(task) = value.get_mut("task").and_then(Value::as_object_mut) {
         task.remove("id");
@@ -145,7 +145,7 @@ fn board_tools_answer_what_the_commands_answer() {
     let change =
         json!({"taskId": "1", "status": "in_progress", "metadata": {"area": null, "n": 1}});
     let mut changed = mcp.ok("TaskUpdate", change);
-    // What a client from outside claims is its own as long as it is there.
+    // A client's claim from outside is its own while the client is there.
     let ours = changed["task"]["metadata"]
         .as_object_mut()
         .unwrap()
@@ -205,7 +205,7 @@ fn edges_come_with_the_change_or_not_at_all() {
     );
     let (error, _) = mcp.fails("TaskUpdate", json!({"taskId": "1", "addBlocks": ["9"]}));
     assert_eq!(error["error"]["kind"], "task_not_found");
-    // A claim of what is made to wait in the same step.
+    // A claim of a task that is made to wait in the same step.
     let claim = json!({"taskId": "1", "status": "in_progress", "addBlockedBy": ["4"]});
     mcp.ok("TaskCreate", json!({"subject": "four", "description": ""}));
     let (error, _) = mcp.fails("TaskUpdate", claim);
@@ -306,7 +306,7 @@ fn tools_fail_as_the_commands_do() {
         assert_eq!(error, by_hand, "{tool} {arguments}");
         let message = error["error"]["message"].as_str().unwrap();
         assert!(text.starts_with(message), "{text}");
-        // No way around somebody else's claim.
+        // No way around the claim of another agent.
         assert!(
             !text.contains("--force") && !text.contains("--as"),
             "{text}"
@@ -362,7 +362,7 @@ fn requests_are_asked_and_answered() {
     let request = lead.ok("SendMessage", stop)["request"].clone();
     assert_eq!(request["state"], "pending");
     let id = request["id"].as_str().unwrap();
-    // It comes with the next result, and says what it is.
+    // It comes with the next result, with its kind.
     let mail = texts(&alice.call("TaskList", json!({}))).remove(1);
     assert!(
         mail.contains("shutdown_request") && mail.contains(id),
@@ -464,7 +464,7 @@ fn a_teammate_plans_when_it_wants_to_and_the_lead_edits_the_plan() {
         mail.contains("planWasEdited") && mail.contains("First that"),
         "{mail}"
     );
-    // Nobody knew its mode before.
+    // Its mode was unknown before.
     assert_eq!(member(&home)["mode"], "default");
     assert!(alice.tools().contains(&"EnterPlanMode".to_owned()));
 }
@@ -622,7 +622,7 @@ fn tools_for_agents_do_not_take_tasks() {
     }
 }
 
-/// An assignment is told to the new owner, a claim to the lead.
+/// The new owner is notified of an assignment, the lead of a claim.
 #[test]
 fn new_owners_are_told() {
     let home = team(&["alice", "bob"]);
@@ -643,7 +643,7 @@ fn new_owners_are_told() {
     );
     let mail = home.ok(&["mail", "inbox", "--as", "team-lead"]);
     assert_eq!(mail["messages"][0]["body"]["owner"], "alice");
-    // Once: nothing has changed hands since.
+    // Once: no owner has changed since.
     alice.ok(
         "TaskUpdate",
         json!({"taskId": "2", "status": "in_progress"}),

@@ -1,4 +1,4 @@
-//! `Worktrees`, the tool of those who lead, compared with the commands.
+//! `Worktrees`, the tool of leads, compared with the commands.
 
 use harness::{McpClient, Workplace, texts, write};
 use serde_json::{Value, json};
@@ -79,7 +79,7 @@ fn worktrees_for_tasks_leave_events_that_name_the_task() {
     let made = lead.ok("Worktrees", create);
     assert_eq!(made["worktree"]["task_id"], first.as_str());
     assert_eq!(made["task"]["metadata"]["ccb"]["worktree"], "a");
-    // Whoever leads prepares it for somebody.
+    // A lead prepares it for a teammate.
     let stands = (&made["task"]["status"], &made["task"]["owner"]);
     assert_eq!(stands, (&json!("pending"), &Value::Null));
     let named = |names: &[&str], id: &str| -> Vec<(String, Value)> {
@@ -93,7 +93,7 @@ fn worktrees_for_tasks_leave_events_that_name_the_task() {
         json!({"taskId": first, "status": "completed"}),
     );
 
-    // One that is there already.
+    // An existing one.
     place.ok(&["worktree", "create", "b"]);
     let bind = json!({"action": "bind", "name": "b", "taskId": second});
     let bound = lead.ok("Worktrees", bind);
@@ -105,7 +105,7 @@ fn worktrees_for_tasks_leave_events_that_name_the_task() {
     place.ok(&["worktree", "unbind", "b"]);
     let last = events(&place, "b").pop().unwrap();
     assert_eq!(last, ("worktree.unbind".to_owned(), json!(second)));
-    // By the command the same; a teammate begins what it binds.
+    // The same by the command; a teammate begins the task it binds.
     for (who, status, owner) in [
         ("team-lead", "pending", Value::Null),
         ("alice", "in_progress", json!("alice")),

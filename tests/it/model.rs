@@ -48,7 +48,7 @@ fn the_step_is_the_number_of_answers_since_the_script() {
     assert_eq!(ask(json!([user(&first)])), "one");
     let turns = json!([user(&first), assistant(), tool_result("42")]);
     assert_eq!(ask(turns), "two 42");
-    // A message without a script lets it go on, one with a script starts a new one.
+    // A message without a script continues the current one, one with a script starts a new one.
     let turns = json!([user(&first), assistant(), user("also this")]);
     assert_eq!(ask(turns), "two ");
     let second = prompt("Now:", &[Step::text("new: {{user}}")]);
@@ -163,7 +163,7 @@ fn errors_happen_as_often_as_the_script_says() {
         assert_eq!(reply.json()["error"]["type"], "rate_limit_error");
     }
     assert_eq!(text_of(&messages(&server, turns(), false)), "at last");
-    // Somebody else's tries are counted apart.
+    // Tries of another client are counted apart.
     let turns = json!([user(&prompt("Other", std::slice::from_ref(&step)))]);
     assert_eq!(messages(&server, turns, true).status, 429);
 }
@@ -213,7 +213,7 @@ fn it_waits_for_files_and_notices_who_left() {
     std::fs::write(&within, "").expect("a file");
     assert!(asking.join().expect("an answer").body.contains("done"));
 
-    // One that never answers is left by whoever asks.
+    // A client gives up on one that never answers.
     let body = json!({
         "tools": [{ "name": "Bash" }],
         "stream": true,

@@ -1,4 +1,4 @@
-//! The scripted model counts what its cache holds as the services do.
+//! The scripted model counts the content of its cache as the services do.
 
 use harness::model::{Cached, ModelOptions, ModelServer, post};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ fn asked(messages: &[Value]) -> Value {
     json!({ "model": "m", "messages": messages })
 }
 
-/// What of a request was in the cache; the answer says the same.
+/// The cached part of a request; the answer says the same.
 fn ask(server: &ModelServer, path: &str, body: &Value) -> Cached {
     let reply = post(&format!("{}/v1/{path}", server.url()), body).unwrap();
     let said = reply.json()["usage"].clone();
@@ -50,12 +50,12 @@ fn what_was_marked_is_read_by_whoever_begins_with_it() {
     let long = "x".repeat(8000);
     let wrote = ask(&asked(&[message(&long, true)]));
     assert!(wrote.read == 0 && wrote.write > 2000, "{wrote:?}");
-    // The mark itself is no part of what is compared.
+    // The mark itself is no part of the comparison.
     let more = asked(&[message(&long, false), message("more", true)]);
     let read = ask(&more);
     assert_eq!(read.read, wrote.write);
     assert!(read.write > 0 && read.write < 20, "{read:?}");
-    // Without a mark nothing is looked for; another beginning is not there.
+    // Without a mark nothing is searched; another beginning is not there.
     let unmarked = asked(&[message(&long, false)]);
     assert_eq!(ask(&unmarked), Cached::default());
     let other = asked(&[message("y", false), message(&long, true)]);

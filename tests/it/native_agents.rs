@@ -1,5 +1,5 @@
-//! Single native agents, with a key and no other program: what each type is offered, how long that
-//! is, and what becomes of those whose parent is stopped.
+//! Single native agents, with a key and no other program: the tools of each type, their length, and
+//! the fate of agents whose parent is stopped.
 
 use harness::model::{Step, prompt};
 use harness::runs::{LONG, left_of};
@@ -77,7 +77,7 @@ const BYTES_PER_TOKEN: usize = 4;
 fn what_every_request_begins_with_is_short() {
     let team = NativeTeam::new(CCB);
     team.ok(&["team", "create", "board"]);
-    // One that works alone, and one with all that a teammate has.
+    // One that works alone, and one with all tools of a teammate.
     for how in [
         &["--type", "general-purpose"][..],
         &["--type", "general-purpose", "--name", "ann"],
@@ -134,13 +134,13 @@ fn a_parent_that_is_stopped_takes_its_agents_with_it() {
         let meta = team.home.run_meta(id);
         assert_eq!(meta["state"], "killed", "{meta}");
     }
-    // What it knew is not lost.
+    // Its knowledge is not lost.
     let again = prompt("AFTER", &[Step::text("I know it.")]);
     let resumed = team.ok(&["agent", "resume", &parent, &again]).to_string();
     assert!(resumed.contains("I know it."), "{resumed}");
     let last = team.requests().pop().unwrap().body.to_string();
     assert!(last.contains("OUTER.") && last.contains("AFTER"));
-    // It learns what became of its call and of the agent.
+    // It learns the results of its call and of the agent.
     for words in [
         "was cancelled before it finished",
         "Agent \\\"waits for ever\\\" killed",

@@ -1,5 +1,5 @@
-//! What an agent that wants out tries: its file tools and its commands write and run nothing outside
-//! its worktree, and nothing it leaves behind runs when ccb calls git later.
+//! Attempts of an agent to leave its worktree: its file tools and its commands write and run
+//! nothing outside, and no file it leaves behind runs when ccb calls git later.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::CCB;
 
-/// A team with things outside that must stay as they are.
+/// A team with files outside that must not change.
 struct Scene {
     team: NativeTeam,
     outside: PathBuf,
@@ -31,7 +31,7 @@ impl Scene {
         }
     }
 
-    /// Runs a native agent in a worktree of its own; what it answered to each call.
+    /// Runs a native agent in a worktree of its own; its answers to each call.
     fn agent(&self, steps: &[Step]) -> Value {
         self.team.ask(&["--isolation", "worktree"], steps)
     }
@@ -62,7 +62,7 @@ impl Scene {
         assert_eq!(text, "secret\n");
     }
 
-    /// What the model was told after its calls: whether each was an error.
+    /// The results of the model's calls: true for an error.
     fn results(&self) -> Vec<(String, bool)> {
         let requests = self.team.requests();
         let last = requests.last().expect("a request");
@@ -89,7 +89,7 @@ fn bash(line: &str) -> Step {
     Step::tool("Bash", json!({ "command": line }))
 }
 
-/// True if commands can be confined on this machine; says so if not.
+/// True if commands can be confined on this machine; prints the reason if not.
 fn can_confine() -> bool {
     match swarm::sandbox::support() {
         Ok(()) => true,
@@ -203,7 +203,7 @@ fn commands_write_nothing_outside_and_commit_inside() {
         "env | grep sk-ant".to_owned(),
     ];
     let mut steps: Vec<Step> = attacks.iter().map(|line| bash(line)).collect();
-    // What it is there for still works.
+    // Its proper use still works.
     let works = [
         "git branch gone && git tag gone && git config core.fsmonitor false",
         "echo work > work.txt && git add -A work.txt && git -c user.name=x -c user.email=x@x commit -q -m Work && git log -1 --format=%s",
@@ -226,7 +226,7 @@ fn commands_write_nothing_outside_and_commit_inside() {
     assert_eq!(git_state(scene.team.repo.main()), before);
 }
 
-/// What of a repository must stay: where its branches stand, its configuration, its hooks.
+/// The parts of a repository that must not change: its branches, its configuration, its hooks.
 fn git_state(main: &Path) -> String {
     let run = |args: &[&str]| {
         let output = Command::new("git").args(args).current_dir(main).output();
@@ -246,7 +246,7 @@ fn git_state(main: &Path) -> String {
     )
 }
 
-/// A repository that runs something whenever git so much as looks at a file.
+/// A repository that runs a program whenever git so much as reads a file.
 fn trap(at: &str, outside: &Path) -> String {
     let ran = outside.join("ran");
     let ran = ran.display();
@@ -289,9 +289,9 @@ fn detours(outside: &Path) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Everything of ccb that looks into the worktree afterwards runs nothing. Where the agent had the
-/// worktree's ordinary `.git`, git by itself does, so the trap works; where it had one of its own, that
-/// is gone with the agent.
+/// Everything of ccb that reads the worktree afterwards runs nothing. Where the agent had the
+/// worktree's ordinary `.git`, git by itself does, so the trap works; where it had one of its own,
+/// that is gone with the agent.
 fn look_at_it(scene: &Scene, tree: &Path, what: &str, private: bool) {
     let ran = scene.outside.join("ran");
     let name = tree.file_name().unwrap().to_str().unwrap();
@@ -304,7 +304,7 @@ fn look_at_it(scene: &Scene, tree: &Path, what: &str, private: bool) {
         &["clean", "--dry-run"],
         &["worktree", "remove", name],
     ] {
-        // Some of them fail here; all that counts is what they run.
+        // Some of them fail here; only the programs they run count.
         scene.team.run(command);
         assert!(!ran.exists(), "{what}: {command:?}");
     }

@@ -1,4 +1,4 @@
-//! Forks of native agents: what they may not do, who is asked, and what they save.
+//! Forks of native agents: their limits, the questions, and the savings.
 
 use harness::model::{Step, prompt};
 use harness::native_fan::{
@@ -31,7 +31,7 @@ fn a_fork_does_not_fork_and_what_cannot_be_copied_says_why() {
         error["message"].as_str().unwrap().to_owned()
     };
     let before = team.requests().len();
-    // The mark is lost; what it was told is left.
+    // The mark is lost; the text of the order is left.
     let meta = team
         .home
         .team_dir()
@@ -144,7 +144,7 @@ fn what_forks_read_from_the_cache_and_save_is_shown_everywhere() {
         let expected = forked as f64 * (3.75 - 0.3) / 1e6;
         assert!((saved - expected).abs() < 1e-9, "{saved} {expected}");
     }
-    // A team that has nothing to do is not shown to people.
+    // A team without work is not shown to people.
     team.ok(&["task", "create", "later"]);
     let status = team.ok(&["status"]);
     let of_team = &status["teams"][0]["usage"];
@@ -176,7 +176,7 @@ fn a_sessions_end_says_what_forks_saved() {
     team.repo.git(&["add", "facts.txt"]);
     team.repo.git(&["commit", "-qm", "facts"]);
     let orders = orders("e", 2);
-    // A lead's tool is offered to its forks, and is not theirs.
+    // A lead's tool is in its forks' list, but they may not use it.
     let lists = Step::tool("mcp__ccb__Worktrees", json!({ "action": "list" }));
     let steps = fan("SESSION", &orders, &[lists, Step::text("{{last}}")]);
     let order = prompt("Lead SESSION.", &steps);

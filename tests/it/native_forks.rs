@@ -1,4 +1,4 @@
-//! Forks of native agents: what they share with their parent.
+//! Forks of native agents: the shared part of their parent.
 
 use harness::model::{Recorded, Step, prompt};
 use harness::native_fan::{
@@ -24,7 +24,7 @@ fn eight_forks_of_one_answer_send_the_parents_bytes_and_their_order() {
         let scripts = [Step::text("Looked.").wait_for(&gate)];
         let steps = fan("FIRST", &orders, &scripts);
         let id = spawn(&team, &["--background"], "Lead FIRST.", &steps);
-        // The parent goes on while none of the forks has its answer.
+        // The parent continues while none of the forks has its answer.
         team.model
             .wait_for(LONG, "the parent and its forks", |all| {
                 let asks = |text: &str| all.iter().any(|one| one.raw_contains(text));
@@ -83,7 +83,7 @@ fn a_parent_that_was_killed_or_resumed_is_copied_as_it_was() {
         settled(&team, &id);
         let order = ["ORDER-killed.".to_owned()];
         fork(&team, &id, &[], &order[0]);
-        // The service keeps nothing of a request that it did not begin to answer.
+        // The service keeps nothing of a request before it begins to answer.
         same_bytes(&before, &first_requests(&team, &order));
         // Resumed, it fans out itself.
         let orders = orders("b", 8);

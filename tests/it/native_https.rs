@@ -1,5 +1,5 @@
-//! Our own loop over HTTPS, on loopback: whose certificates it believes, what it says of others, and
-//! the way through a proxy.
+//! ccb's own loop over HTTPS, on loopback: the certificates it accepts, its errors about others,
+//! and the way through a proxy.
 
 use std::ffi::OsString;
 
@@ -27,7 +27,7 @@ impl Scene {
         Self { world, front }
     }
 
-    /// Starts an agent with these variables whose model does this.
+    /// Starts an agent with these variables whose model follows these steps.
     fn follow(&self, steps: &[Step], env: &[(&str, OsString)]) -> Talk {
         let mut launch = self.world.launch(&prompt("Go.", steps));
         let provider = launch.provider.as_mut().unwrap();
@@ -51,7 +51,7 @@ fn a_model_behind_tls_is_asked_in_every_form() {
         let scene = Scene::new(wire);
         let steps = [
             Step::tool("NoSuchTool", json!({"n": 1})),
-            // Cut in the middle of a call, which nobody may take for a whole one.
+            // Cut in the middle of a call, which must not be taken for a whole one.
             Step::tool("NoSuchTool", json!({"n": 2}))
                 .drop_stream()
                 .times(1),
@@ -85,7 +85,7 @@ fn a_file_for_node_adds_to_the_authorities_of_the_system() {
     let mut talk = scene.follow(&[Step::text("known")], &extra);
     assert_eq!(talk.turn().text, "known");
     talk.finish();
-    // One that is not there is said, and changes nothing else.
+    // A missing one is reported, and changes nothing else.
     let gone = [
         ("NODE_EXTRA_CA_CERTS", OsString::from("/no/such/file.pem")),
         ("SSL_CERT_FILE", authority().into()),
@@ -121,15 +121,15 @@ fn a_certificate_that_is_not_trusted_ends_the_turn_at_once() {
         ] {
             assert!(why.contains(words), "{words}: {why}");
         }
-        assert_eq!(stalls(&talk), [""; 0], "trying again is of no use");
+        assert_eq!(stalls(&talk), [""; 0], "it is not tried again");
         talk.finish();
-        // One that is for somebody else, whoever has signed it.
+        // One for another host, with a valid signature.
         scene.front = TlsFront::for_another_name(scene.world.server.port());
         let mut talk = scene.follow(&[Step::text("never")], &trusting());
         let turn = talk.turn();
         assert_eq!(turn.status, TurnStatus::Failed, "{wire}: {turn:?}");
         assert!(error(&turn).contains("for another name"), "{turn:?}");
-        assert_eq!(scene.world.requests().len(), 0, "nobody got the key");
+        assert_eq!(scene.world.requests().len(), 0, "no server got the key");
         talk.finish();
     }
 }
@@ -174,7 +174,7 @@ fn a_proxy_sees_where_to_and_nothing_else() {
             "{heads:?}"
         );
         assert!(!heads.concat().contains(KEY), "{heads:?}");
-        // What is near is asked without it.
+        // Addresses nearby are reached without it.
         env.push(("NO_PROXY", "127.0.0.1".into()));
         let mut talk = scene.follow(&[Step::text("past it")], &env);
         assert_eq!(talk.turn().text, "past it", "{wire}");
@@ -183,7 +183,7 @@ fn a_proxy_sees_where_to_and_nothing_else() {
     }
 }
 
-/// An agent behind a proxy that answers so.
+/// An agent behind a proxy with this answer.
 fn behind(proxy: &Proxy, scene: &Scene) -> Talk {
     let mut env = trusting().to_vec();
     env.push(("https_proxy", proxy.url().into()));
@@ -203,13 +203,13 @@ fn a_proxy_that_wants_a_password_is_asked_once() {
     }
     assert!(!why.contains("hidden-word"), "{why}");
     assert_eq!(talk.finish(), Ending::Exited(0));
-    assert_eq!(proxy.heads().len(), 1, "asking again is of no use");
+    assert_eq!(proxy.heads().len(), 1, "it is not asked again");
 }
 
 #[test]
 fn a_proxy_that_does_not_connect_is_named_without_its_password() {
     let scene = Scene::new(Wire::Anthropic);
-    let proxy = Proxy::answering("502 Nobody there");
+    let proxy = Proxy::answering("502 No Server");
     let mut talk = behind(&proxy, &scene);
     let why = talk.until("a wait", |event| match event {
         Event::Stalled { why } => Some(why),

@@ -1,5 +1,5 @@
-//! Who can come by the key of a model: nothing that an agent runs, not even as root, as far as the
-//! kernel lets us.
+//! Access to the key of a model: no command of an agent gets it, not even as root, as far as the
+//! kernel allows.
 
 use harness::model::{Step, prompt};
 use harness::native_world::{KEY, NativeWorld, results};
@@ -14,8 +14,8 @@ fn bash(command: &str) -> Step {
     Step::tool("Bash", json!({ "command": command }))
 }
 
-/// Copies the environments of the loop and of what is above it: the host and the guard, if there
-/// are any. Into a file, because results are redacted.
+/// Copies the environments of the loop and of its parents: the host and the guard, if there are
+/// any. Into a file, because results are redacted.
 const COPY: &str = "pid=$PPID; for level in 1 2 3; do \
                     cat /proc/$pid/environ; read -r line < /proc/$pid/stat; \
                     set -- ${line##*) }; pid=$2; done > found; cat /proc/self/environ >> found";
@@ -23,7 +23,7 @@ const COPY: &str = "pid=$PPID; for level in 1 2 3; do \
 #[test]
 fn no_process_has_the_key_in_its_environment() {
     let world = NativeWorld::new(CCB, Wire::Anthropic);
-    // Not confined: nothing but us keeps it back.
+    // Not confined: only ccb keeps it back.
     let mut talk = world.follow(&[bash(COPY), Step::text("looked")]);
     assert_eq!(talk.turn().text, "looked");
     talk.finish();

@@ -1,4 +1,4 @@
-//! What our own loop does with a model's answers: calls, limits, a full context, kills.
+//! ccb's own loop and a model's answers: calls, limits, a full context, kills.
 
 use std::path::Path;
 
@@ -81,7 +81,7 @@ fn a_limit_on_cost_ends_it_before_the_next_request() {
     let mut launch = world.launch(&prompt("Go.", &steps));
     launch.max_cost_usd = Some(0.01);
     if let Some(provider) = &mut launch.provider {
-        // What Anthropic's Sonnet costs: $0.0045 for each of these.
+        // The prices of Anthropic's Sonnet: $0.0045 for each of these.
         provider.model = "claude-sonnet-4-5".into();
     }
     let mut talk = world.start(launch);
@@ -123,7 +123,7 @@ fn a_model_without_a_price_costs_an_unknown_amount_and_has_no_limit_on_it() {
         "{why}"
     );
     assert_eq!(world.requests().len(), requests, "nothing was paid for");
-    // Somebody who knows it can say it, also that it costs nothing.
+    // A user who knows the price can set it, also to zero.
     let mut launch = world.launch(&prompt("Go.", &[used]));
     launch.max_cost_usd = Some(1.0);
     if let Some(provider) = &mut launch.provider {
@@ -334,7 +334,7 @@ fn where_no_summary_is_to_be_had_the_oldest_results_go() {
         let steps = [
             long(1).usage(10_000, 10),
             long(2).usage(95_000, 10),
-            // Asked for a summary it says nothing; then the work goes on.
+            // Asked for a summary it says nothing; then the work continues.
             Step::default(),
         ];
         let mut launch = world.launch(&prompt("The task.", &steps));

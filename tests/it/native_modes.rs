@@ -1,4 +1,5 @@
-//! What a native agent may do without asking, in each permission mode, as a model finds it.
+//! The permissions of a native agent without a question, in each permission mode, as a model finds
+//! them.
 
 use harness::Talk;
 use harness::model::{Step, prompt};
@@ -10,7 +11,7 @@ use swarm::sandbox::Sandbox;
 
 use crate::CCB;
 
-/// What became of a call.
+/// The outcome of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Came {
     Runs,
@@ -33,7 +34,7 @@ fn came(talk: &mut Talk) -> Came {
     came.0
 }
 
-/// What becomes of each of these calls in a mode.
+/// The outcomes of these calls in a mode.
 fn in_mode(mode: &str, confined: bool) -> [Came; 5] {
     let world = NativeWorld::new(CCB, Wire::Anthropic);
     std::fs::write(world.path("cwd/there"), "x\n").unwrap();
@@ -54,7 +55,7 @@ fn in_mode(mode: &str, confined: bool) -> [Came; 5] {
         let came = came(&mut talk);
         assert_eq!(talk.turn().text, "done", "a denial does not end the turn");
         talk.finish();
-        // What does not run leaves nothing behind.
+        // A refused call leaves nothing behind.
         for file in ["cwd/new", "cwd/made"] {
             let file = world.path(file);
             assert!(came == Runs || !file.exists(), "{mode}: {}", file.display());
@@ -66,7 +67,7 @@ fn in_mode(mode: &str, confined: bool) -> [Came; 5] {
 
 #[test]
 fn each_mode_runs_asks_and_denies_as_documented() {
-    // Read, Write, a command that only looks, one that writes, one that reaches out.
+    // Read, Write, a command that only reads, one that writes, one that uses the network.
     for (mode, expected) in [
         ("default", [Runs, Asks, Runs, Asks, Asks]),
         ("bubble", [Runs, Asks, Runs, Asks, Asks]),
@@ -76,7 +77,7 @@ fn each_mode_runs_asks_and_denies_as_documented() {
     ] {
         assert_eq!(in_mode(mode, false), expected, "{mode}");
     }
-    // curl fails by itself there: nobody listens.
+    // curl fails by itself there: no server listens.
     assert_eq!(
         in_mode("bypassPermissions", false),
         [Runs, Runs, Runs, Runs, Denied]

@@ -1,5 +1,5 @@
-//! Commands without a network (`agents.sandboxNetwork: false`): the agent reaches its model, what it
-//! runs reaches nobody.
+//! Commands without a network (`agents.sandboxNetwork: false`): the agent reaches its model, its
+//! commands reach no other machine or port.
 
 use std::net::TcpListener;
 
@@ -23,7 +23,7 @@ fn settings(team: &NativeTeam, network: bool) {
     team.home.settings(&settings.to_string());
 }
 
-/// What the model was told last.
+/// The last result that the model got.
 fn told(team: &NativeTeam) -> String {
     let last = team.requests().pop().expect("a request");
     last.body["messages"].to_string()

@@ -1,4 +1,4 @@
-//! MCP servers of native agents: those of definitions, the user's, the repository's, and ours.
+//! MCP servers of native agents: those of definitions, the user's, the repository's, and ccb's own.
 
 use harness::model::{Step, prompt};
 use harness::runs::{LONG, left_of};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{CCB, FAKE_MCP};
 
-/// Runs an agent of a type that says `keys`; returns its answer and the tools it was offered.
+/// Runs an agent of a type with these `keys`; returns its answer and its tools.
 fn run(team: &NativeTeam, keys: &Value, steps: &[Step]) -> (harness::Answer, Vec<String>) {
     let mut definition = json!({"description": "d", "prompt": "You work."});
     for (key, value) in keys.as_object().unwrap() {
@@ -54,7 +54,7 @@ fn servers_of_a_definition_and_of_the_user_are_called() {
     assert!(!has("mcp__db__drop"), "{tools:?}");
     let results = team.requests().pop().unwrap().body.to_string();
     assert!(results.contains("ours: query for ") && results.contains("ours: look for "));
-    // Those of the user can be left out.
+    // The user's servers can be left out.
     team.home
         .settings(r#"{"agents": {"userMcpServers": false}}"#);
     let (_, tools) = run(&team, &keys, &[Step::text("ok")]);
@@ -77,7 +77,7 @@ fn an_agent_does_not_start_without_the_servers_it_needs() {
     assert_eq!(answer.code, Some(1), "{answer:?}");
     assert!(answer.stdout.contains("missing: db: "), "{answer:?}");
     assert_eq!(team.model.requests().len(), 0, "no request was paid for");
-    // One that is not required is left out, and the agent works.
+    // A broken one that is not required is left out, and the agent works.
     let keys = json!({"mcpServers": [broken]});
     let (answer, tools) = run(&team, &keys, &[Step::text("without it")]);
     assert_eq!(answer.code, Some(0), "{answer:?}");

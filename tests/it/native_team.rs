@@ -71,7 +71,7 @@ fn plan_work_check_land(team: &NativeTeam) {
     ];
     heard(&mut steps);
     let order = prompt("Lead.", &steps);
-    // Nobody says which runtime.
+    // No definition names a runtime.
     let answer = team.run(&["--json", "--mates", "2", &order]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
     for (file, text) in [("one.txt", "1\n"), ("two.txt", "2\n"), ("three.txt", "3\n")] {
@@ -107,7 +107,7 @@ fn a_coordinator_hands_out_hears_follows_up_and_the_result_is_on_the_branch() {
     let mut steps = vec![
         Step::tool("mcp__ccb__Agent", agent),
         Step::text("It is started."),
-        // The notification is the next thing it hears. More is asked for when the first has landed.
+        // The notification is the next thing it hears. It asks for more when the first has landed.
         Step::tool("mcp__ccb__SendMessage", more).wait_for(&team.repo.main().join("one.txt")),
         Step::text("It goes on."),
     ];

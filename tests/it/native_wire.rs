@@ -1,4 +1,4 @@
-//! Our own loop and its model: every form of requests, every refusal, every broken answer.
+//! ccb's own loop and its model: every protocol, every refusal, every broken answer.
 
 use std::path::Path;
 
@@ -59,7 +59,7 @@ fn nobody_at_the_address_is_said_with_the_address() {
     let world = world(Wire::Chat);
     let mut launch = world.launch("hello");
     if let Some(provider) = &mut launch.provider {
-        // A port nobody listens at, and a password that must not be shown.
+        // A port without a server, and a password that must not be shown.
         provider.base_url = "http://me:hidden@127.0.0.1:1/v1".into();
     }
     let mut talk = world.start(launch);
@@ -253,7 +253,7 @@ fn what_it_sends_is_the_same_bytes_each_time() {
     }
 }
 
-/// Whether some file below `dir` has `word` in it.
+/// The files below `dir` that contain `word`.
 fn mentions(dir: &Path, word: &str) -> Vec<String> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).unwrap().flatten() {
@@ -276,8 +276,8 @@ fn the_key_is_in_no_file_and_no_event() {
     for wire in WIRES {
         let world = world(wire);
         let mut refused = Step::http(401);
-        // Some services repeat what they were given. The script does not hold it: the number of
-        // the request, 1, makes it whole.
+        // Some services repeat their input. The script does not hold it: the number of the request,
+        // 1, makes it whole.
         let message = format!("the key {} is wrong", KEY.replacen('1', "{{n}}", 1));
         refused.body = Some(json!({ "error": { "message": message } }));
         let mut talk = world.follow(&[refused]);

@@ -1,5 +1,4 @@
-//! Nothing stays behind: trees of attempts that came to nothing, and what killed processes leave
-//! half made.
+//! Nothing is left behind: worktrees of failed attempts, and half-made files of killed processes.
 
 use harness::runs::{LONG, kill};
 use harness::team_session::SessionScene;
@@ -9,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::CCB;
 
-/// The one run there is that works on something.
+/// The only run that works on a task.
 fn running(scene: &SessionScene) -> Option<String> {
     let active = std::fs::read_dir(scene.home.team_dir().join("runs/.active")).ok()?;
     let ids = active.flatten().map(|entry| entry.file_name());
@@ -53,7 +52,7 @@ fn the_tree_of_a_lost_attempt_goes_when_its_task_has_landed_and_can_be_brought_b
     scene.ok(&["worktree", "undo", &name]);
     let draft = std::fs::read_to_string(scene.repo.tree(&name).join("draft"));
     assert_eq!(draft.unwrap(), "draft\n");
-    // Whoever brings it back wants it.
+    // A restored worktree is wanted.
     assert_eq!(scene.session(&[]).code, Some(0));
     assert_eq!(scene.trees(), [name]);
 }
@@ -74,7 +73,7 @@ fn a_tree_of_a_task_that_is_not_done_stays_and_is_said_at_the_end() {
             (&json!(id.to_string()), &json!("its task is parked"))
         );
     }
-    // Done by hand, it has no use for what its attempts left.
+    // Its task was completed by hand, so the leftovers of its attempts are not needed.
     scene.ok(&["task", "update", &id.to_string(), "--status", "pending"]);
     scene.ok(&["task", "done", &id.to_string(), "--force"]);
     let listed = scene.ok(&["worktree", "gc"]);
@@ -106,7 +105,7 @@ fn a_plan_leaves_no_tree_of_an_attempt_that_was_lost() {
     assert_eq!(scene.repo.tree_branches(), Vec::<String>::new());
 }
 
-/// The kinds of what the doctor finds, sorted, and whether all of it was put right.
+/// The kinds of the doctor's findings, sorted, and true if all were repaired.
 fn doctor(scene: &SessionScene, fix: bool) -> (Vec<String>, bool) {
     let args: &[&str] = if fix {
         &["--json", "doctor", "--fix"]
@@ -123,7 +122,7 @@ fn doctor(scene: &SessionScene, fix: bool) -> (Vec<String>, bool) {
     (kinds, answer["left"] == 0)
 }
 
-/// A team with a task that is done, in a repository with a tree.
+/// A team with a completed task, in a repository with a worktree.
 fn scene() -> SessionScene {
     let scene = SessionScene::new(CCB);
     scene.task("a", &["--run", "echo a > a"]);
@@ -202,14 +201,14 @@ fn the_doctor_repairs_what_killed_processes_left_half_made() {
         let scene = scene();
         spoil(&scene);
         let found = (vec![(*kind).to_owned()], false);
-        // Some of it is put right by any command, also by one that only looks.
+        // Any command repairs some of it, also one that only reads.
         if *kind != "unfinished_run" {
             assert_eq!(doctor(&scene, false), found);
         }
         let (_, all) = doctor(&scene, true);
         assert!(all, "{kind}");
         assert_eq!(doctor(&scene, false), (vec![], true), "{kind}");
-        // And work goes on.
+        // And work continues.
         scene.task("b", &["--run", "echo b > b"]);
         let answer = scene.session(&[]);
         assert_eq!(answer.code, Some(0), "{kind}: {answer:?}");

@@ -1,12 +1,12 @@
-//! Text that others wrote cannot look like lines of ours, steer the terminal or reorder text.
+//! Foreign text cannot look like lines of ccb's, steer the terminal or reorder text.
 
 use harness::{TestHome, Workplace};
 use serde_json::json;
 
 use crate::CCB;
 
-/// A line of ours that somebody would like to fake, a colour, a cursor, a carriage return, an
-/// override of the direction, and other ways to break a line.
+/// A line of ccb's that an attacker would fake, a colour, a cursor, a carriage return, an override
+/// of the direction, and other ways to break a line.
 const FAKE: &str = "✔ #1 done, checked";
 const HOSTILE: &str = "fine\n✔ #1 done, checked\r✔ #1 done, checked\x1b[2J\u{202e}dekcehc\u{2028}✔ #1 done, checked\u{85}x";
 
@@ -54,7 +54,7 @@ fn mail_cannot_look_like_ours() {
 #[test]
 fn tasks_cannot_look_like_ours() {
     let home = TestHome::in_memory(CCB);
-    // Other tools check less than we do.
+    // Other tools check less than ccb does.
     let task = json!({
         "id": "1", "subject": HOSTILE, "description": HOSTILE, "activeForm": HOSTILE,
         "owner": HOSTILE, "status": "pending", "blocks": [], "blockedBy": [],
@@ -91,7 +91,7 @@ fn agents_cannot_look_like_ours() {
     ];
     let answer = home.run(&[&args[..], &[&command]].concat());
     assert_eq!(answer.code, Some(1), "{answer:?}");
-    // What it said is an answer of its own on stdout; how it ended is said on stderr.
+    // Its text is an answer of its own on stdout; its end is reported on stderr.
     assert!(
         !answer
             .stdout
@@ -108,7 +108,7 @@ fn agents_cannot_look_like_ours() {
         check(&format!("fine {}", shown(&home, args)));
     }
     check(&shown(&home, &["agent", "logs", id]));
-    // Errors quote what was given.
+    // Errors quote the user's input.
     check(&shown(&home, &["agent", "show", HOSTILE]));
     check(&shown(&home, &["task", "create", "x", "--meta", HOSTILE]));
 }
@@ -124,7 +124,7 @@ fn what_git_runs_by_its_configuration_is_shown_and_not_covered() {
         ("core.hooksPath", "evil-hooks"),
         ("core.fsmonitor", "watch-me"),
         ("alias.st", "status"),
-        ("user.name", "somebody"),
+        ("user.name", "person"),
     ] {
         place.repo.git(&["config", key, value]);
     }

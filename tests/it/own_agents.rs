@@ -51,7 +51,7 @@ fn an_agent_stays_open_for_those_it_has_started() {
     let id = home.spawn_fake(&parent, &[]);
     home.await_run(&id, "idle");
     let child = child_of(&home, &id);
-    // It waits however often it is looked at.
+    // It waits, however often its state is read.
     assert_eq!(home.run_meta(&id)["state"], "idle");
     assert_eq!(home.run_exit(&id), None);
     std::fs::write(&go, "").unwrap();
@@ -69,7 +69,7 @@ fn an_agent_stays_open_for_those_it_has_started() {
     );
 }
 
-/// Its guard and host die, and nobody who could tell is left: whoever looks next does.
+/// Its guard and host die, and no process is left to report it: the next command does.
 #[test]
 fn an_agent_hears_of_one_that_was_lost() {
     let home = home();
@@ -135,7 +135,7 @@ fn a_stopped_agent_stops_those_it_has_started() {
     }
 }
 
-/// One that fails does not wait for its agents: nobody would make anything of what they find.
+/// One that fails does not wait for its agents: nothing would use their results.
 #[test]
 fn an_agent_that_fails_ends_its_agents() {
     let home = home();
@@ -154,7 +154,7 @@ fn an_agent_that_fails_ends_its_agents() {
     }
 }
 
-/// A command that starts an agent and ends: the agent goes on, and the command's run with it.
+/// A command that starts an agent and ends: the agent continues, and the command's run with it.
 #[test]
 fn a_command_waits_for_the_agents_it_has_started() {
     let home = home();
@@ -184,7 +184,7 @@ fn a_command_waits_for_the_agents_it_has_started() {
     assert_eq!(home.run_exit(&id).unwrap()["status"], "completed");
 }
 
-/// Whoever else waits for a result takes nothing away from the one who has to be told.
+/// Another process that waits for a result takes no notification from its receiver.
 #[test]
 fn a_bystander_does_not_swallow_a_notification() {
     let home = home();
@@ -204,7 +204,7 @@ fn a_bystander_does_not_swallow_a_notification() {
     home.await_settled(&id);
     let told = [(id.clone(), "completed".to_owned())];
     assert_eq!(home.notifications(), told);
-    // And who asks afterwards, as well.
+    // And a later question, as well.
     home.ok(&["agent", "output", &id, "--as", "bob"]);
     assert_eq!(home.notifications(), told);
 }

@@ -1,4 +1,4 @@
-//! Whoever works on a task does not decide when it is done.
+//! An agent that works on a task does not decide when it is done.
 
 use harness::team_session::SessionScene;
 use harness::{Answer, Inside, TestHome};
@@ -46,7 +46,7 @@ fn record(home: &TestHome, id: u64) -> std::path::PathBuf {
     home.list_dir().join(format!(".ccb/checks/{id}.json"))
 }
 
-/// The words of the command that a message gives after `after`.
+/// The words of the command after `after` in a message.
 fn given(message: &str, after: &str) -> Vec<String> {
     let command = message.split_once(after).expect(message).1;
     let command = command.split(". To ").next().unwrap();
@@ -119,7 +119,7 @@ fn an_agent_cannot_change_a_check_through_commands_or_tools() {
     }
     assert_eq!(check(home, 1), "false");
     assert_eq!(task(home, 1)["metadata"]["ccb"]["run"], "make");
-    // Its own tasks it makes as it likes, and other things about this one it may say.
+    // It may change its own tasks, and other fields of this one.
     let lines = [
         "ccb --json task create mine --verify true",
         r#"ccb --json task update 1 --description more --meta note=1"#,
@@ -147,7 +147,7 @@ fn a_check_that_was_changed_in_the_file_parks_the_task_until_a_person_decides() 
         let why = parked(&home, 1);
         let words = format!("from `test -e 'a b'` to {say}");
         assert!(why.contains(&words), "{why}");
-        // Opening it is not enough.
+        // Reopening it is not enough.
         home.ok(&["task", "update", "1", "--status", "pending"]);
         home.fails(4, &["task", "claim", "1"]);
         let back = home.copy();
@@ -171,7 +171,7 @@ fn a_file_that_is_put_right_again_is_no_longer_held_against_its_task() {
     set_check(&home, 1, "false".into());
     home.ok(&["task", "claim", "1"]);
     assert_eq!(parked(&home, 1), "");
-    // Nor can the mark be taken off by hand.
+    // Nor can the mark be removed by hand.
     set_check(&home, 1, "true".into());
     home.ok(&["task", "create", "yet another"]);
     edit(&home, 1, |task| {
@@ -205,7 +205,7 @@ fn a_result_that_nobody_saw_is_not_believed() {
         "{}",
         parked(&home, 1)
     );
-    // One that another tool says is done, without more, is left to whoever checks it.
+    // A task that another tool completes without a check is left to ccb's check.
     home.ok(&["task", "create", "three", "--verify", "false"]);
     edit(&home, 3, |task| task["status"] = "completed".into());
     home.ok(&["task", "create", "four"]);
@@ -224,20 +224,20 @@ fn tasks_of_other_tools_and_of_older_versions_count_as_they_are_first_seen() {
     home.ok(&["task", "create", "three"]);
     set_check(&home, 2, "true".into());
     home.fails(4, &["task", "claim", "2"]);
-    // A list from before checks were written down.
+    // A list from before checks were recorded.
     home.ok(&["task", "update", "2", "--verify", "false"]);
     std::fs::remove_dir_all(home.list_dir().join(".ccb/checks")).unwrap();
     home.ok(&["task", "create", "four"]);
     set_check(&home, 2, "true".into());
     home.fails(4, &["task", "claim", "2"]);
-    // One that vanishes does not come back with another check.
+    // A task that vanishes does not return with another check.
     home.ok(&["task", "update", "2", "--verify", "false"]);
     let text = std::fs::read_to_string(home.task_file(2)).unwrap();
     std::fs::remove_file(home.task_file(2)).unwrap();
     home.ok(&["task", "create", "five"]);
     std::fs::write(home.task_file(2), text.replace("false", "true")).unwrap();
     home.fails(4, &["task", "claim", "2"]);
-    // What a person deletes is gone.
+    // A task that a person deletes is gone.
     home.ok(&["task", "rm", "2"]);
     assert!(!record(&home, 2).exists());
 }
@@ -271,7 +271,7 @@ fn losing_the_records_costs_only_the_protection() {
     home.ok(&["task", "claim", "3"]);
 }
 
-/// What an agent may write into its task to have its own way.
+/// A cheat that an agent may write into its task.
 fn cheat(file: &std::path::Path, how: &str) -> String {
     format!("sed -i {how} {}", file.display())
 }

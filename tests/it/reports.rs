@@ -1,4 +1,4 @@
-//! Reports of sessions, plans and agents, and the list of what has ended.
+//! Reports of sessions, plans and agents, and the list of ended ones.
 
 use harness::team_session::SessionScene;
 use harness::{Fan, write};
@@ -88,11 +88,11 @@ fn a_session_can_be_looked_at_when_it_has_ended() {
         "{left}"
     );
 
-    // It is listed, with what it landed.
+    // It is listed, with its landings.
     let runs = scene.ok(&["runs"]);
     assert_eq!(runs["runs"][0]["id"], report["id"], "{runs}");
     assert_eq!(runs["runs"][0]["totals"]["landed"], 2, "{runs}");
-    // Undone, the live report says so; what was kept is what was then.
+    // Undone, the live report says so; the kept one has the old state.
     scene.ok(&["undo", "2"]);
     let report = scene.ok(&["report"]);
     assert_eq!(report["totals"]["undone"], 1, "{report}");
@@ -112,7 +112,7 @@ fn a_session_can_be_looked_at_when_it_has_ended() {
     // In words.
     let text = scene.run(&["report"]).stdout;
     assert!(text.contains("2 of 3 tasks done"), "{text}");
-    let nothing = scene.run(&["report", "nobody"]);
+    let nothing = scene.run(&["report", "ghost"]);
     assert_eq!(nothing.code, Some(3), "{nothing:?}");
 }
 
@@ -146,7 +146,7 @@ fn what_agents_wrote_is_harmless_in_a_page_and_secrets_are_not_in_it() {
     }
     let json = scene.run(&["--json", "report"]).stdout;
     assert!(!json.contains(SECRET), "{json}");
-    // Into a file, whatever stood there; not over a directory.
+    // Into a file, replacing it; not over a directory.
     let file = scene.repo.main().join("out.html");
     write(&file, "old");
     let answer = scene.run(&["report", "--html", "out.html"]);
@@ -217,7 +217,7 @@ fn a_session_that_deletes_its_team_is_still_listed_and_old_ones_go() {
         .to_owned();
     scene.ok(&["team", "delete", "board", "--force"]);
     assert_eq!(scene.ok(&["report", &id])["totals"]["done"], 1);
-    // Written long ago by its own words.
+    // Written long ago, by its own time.
     let summary = scene
         .home
         .path()

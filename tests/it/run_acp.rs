@@ -79,12 +79,12 @@ fn a_copy_goes_on_with_its_parents_conversation_in_a_tree_of_its_own() {
         own.starts_with(&session) && own != session,
         "a copy of it: {own}"
     );
-    // What it was told: that it is a copy, where it is, and last what it is to do.
+    // Its prompt: that it is a copy, its directory, and last its order.
     let seen: Value = serde_json::from_slice(&std::fs::read(&seen).unwrap()).unwrap();
     let told = seen["prompt"].as_str().unwrap();
     assert!(told.contains("<fork-boilerplate>"), "{told}");
     assert!(told.contains(tree), "{told}");
-    // A copy of a copy is refused, and says what to do instead.
+    // A copy of a copy is refused, with the alternative.
     let id = id_of(copy);
     let error = home.fails(2, &["agent", "spawn", "--fork", &id, "again"]);
     assert_eq!(error["error"]["kind"], "cannot_fork", "{error}");
@@ -102,7 +102,7 @@ fn what_cannot_be_copied_says_so() {
         let message = error["error"]["message"].as_str().unwrap();
         assert!(message.contains(runtime), "{message}");
     }
-    home.fails(3, &["agent", "spawn", "--fork", "nobody", "again"]);
+    home.fails(3, &["agent", "spawn", "--fork", "ghost", "again"]);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn one_that_does_not_end_with_its_input_is_ended_and_has_done_its_work() {
     let (agent, code) = waited(&home, "a-gemini", &script, &key);
     assert_eq!(code, Some(0), "{agent}");
     assert_eq!(agent["content"], "all of it");
-    // Without a key nobody can log in.
+    // Without a key no agent can log in.
     let (agent, code) = waited(&home, "a-gemini", &script, &[]);
     assert_eq!(code, Some(1), "{agent}");
     let error = agent["error"].as_str().unwrap();
@@ -123,7 +123,7 @@ fn one_that_does_not_end_with_its_input_is_ended_and_has_done_its_work() {
 #[test]
 fn a_session_goes_on_by_whatever_way_the_agent_has() {
     let home = home();
-    // One resumes; one says that it does, and only loads, which tells the past again.
+    // One resumes; one claims to, and only loads, which repeats the past.
     for runtime in ["a-plain", "a-qwen", "a-opencode"] {
         let (agent, _) = waited(&home, runtime, &Script::new().done("one"), &[]);
         let id = id_of(&agent);
@@ -166,7 +166,7 @@ fn a_session_that_is_live_is_not_resumed_a_second_time() {
     wait_until(LONG, "its processes to be gone", || {
         home.ok(&["agent", "show", &id])["agent"]["alive"] == false
     });
-    // Four at once: one of them lets it go on, the others are told.
+    // Four at once: one of them resumes it, the others learn that.
     let next = Script::new().done("two").to_prompt();
     let resume = ["--json", "agent", "resume", &id, "--background", &next];
     let running: Vec<_> = (0..4)
@@ -189,7 +189,7 @@ fn a_session_that_is_live_is_not_resumed_a_second_time() {
 #[test]
 fn bad_luck_has_a_stated_outcome() {
     let home = home();
-    // Each: what happens, the exit code, and what is said about it.
+    // Each: the event, the exit code, and the message.
     for (script, code, says) in [
         // The key is refused.
         (Script::new().failed("401 Unauthorized"), 1, "not logged in"),
@@ -197,7 +197,7 @@ fn bad_luck_has_a_stated_outcome() {
         (Script::new().say("half").die(9), 1, "without a result"),
         // It ends well and has no result: a SIGINT that exits with 0 looks like this.
         (Script::new().say("half").exit(0), 1, "without a result"),
-        // Something comes that nobody knows.
+        // An unknown message arrives.
         (
             Script::new()
                 .print("{\"jsonrpc\":\"2.0\",\"method\":\"future/event\",\"params\":{\"x\":[]}}\n")
@@ -206,7 +206,7 @@ fn bad_luck_has_a_stated_outcome() {
             0,
             "",
         ),
-        // It asks, and nobody is there to answer.
+        // It asks, and no person is there to answer.
         (
             Script::new().ask("rm", |yes| yes.done("did it"), |no| no.done("let it be")),
             0,
@@ -217,6 +217,6 @@ fn bad_luck_has_a_stated_outcome() {
         assert_eq!(ended, Some(code), "{script:?}: {agent}");
         let error = agent["error"].as_str().unwrap_or_default();
         assert!(error.contains(says), "{script:?}: {agent}");
-        assert_ne!(agent["content"], "did it", "nobody allowed it");
+        assert_ne!(agent["content"], "did it", "it was not allowed");
     }
 }

@@ -16,7 +16,7 @@ fn home() -> TestHome {
     home
 }
 
-/// Runs a script to its end in the background; returns how it ended.
+/// Runs a script to its end in the background; returns its end.
 fn outcome(home: &TestHome, script: &Script) -> (String, serde_json::Value) {
     let id = home.spawn_fake(script, &[]);
     home.await_settled(&id);
@@ -40,7 +40,7 @@ fn an_executable_that_is_missing() {
         exit["error"].as_str().unwrap().contains("/nowhere/agent"),
         "{exit}"
     );
-    // One that cannot be run is no better.
+    // A file that cannot be run is no better.
     let file = home.path().join("not-a-program");
     std::fs::write(&file, "text").unwrap();
     std::fs::set_permissions(&file, PermissionsExt::from_mode(0o600)).unwrap();
@@ -61,7 +61,7 @@ fn garbage_and_an_end_without_a_result() {
         exit["error"].as_str().unwrap().contains("without a result"),
         "{exit}"
     );
-    // And everything that is shown of it can be shown.
+    // And all of its output can be shown.
     assert_eq!(home.run(&["agent", "logs", &id]).code, Some(0));
     home.ok(&["agent", "show", &id]);
     let (_, exit) = outcome(&home, &Script::new().say("half").die(9));
@@ -133,7 +133,7 @@ fn prompts_no_program_can_be_given_and_very_long_ones() {
     let answer = home.run_with_input(&spawn, &too_long);
     assert_eq!(answer.code, Some(2), "{:?}", answer.stderr);
     for bad in [
-        &["--type", "nobody"][..],
+        &["--type", "ghost"][..],
         &["--isolation", "remote"],
         &["--isolation", "box"],
         &["--mode", "plan"],
@@ -227,7 +227,7 @@ fn a_transcript_that_cannot_be_written_does_not_end_the_agent() {
     let script = Script::new().say("one").say("two").done("fine").to_prompt();
     let args = ["--json", "agent", "spawn", "--runtime", "fake", &script];
     let mut command = home.command(&args);
-    // The host's fourth entry, in the middle of what the agent says.
+    // The host's fourth entry, in the middle of the agent's output.
     command.env("CCB_FAULT", "enospc:log.half:4");
     let answer = harness::Answer::of(command.output().unwrap());
     assert_eq!(answer.code, Some(0), "{answer:?}");
@@ -279,7 +279,7 @@ fn a_run_that_cannot_be_written_down_is_not_started_and_one_that_is_has_one_end(
 fn a_clock_that_is_set_back_changes_nothing_but_the_duration() {
     let home = home();
     let id = home.spawn_fake(&Script::new().hang(), &[]);
-    // The last that its host writes down by itself.
+    // The last entry that its host writes by itself.
     wait_until(LONG, "its session", || {
         home.run_meta(&id)["session"].is_string()
     });
@@ -312,7 +312,8 @@ fn a_supervisor_whose_log_cannot_be_written_does_not_die_of_that() {
             .args([role, "/nowhere/teams/board/runs/a0"])
             .stderr(full);
         let status = command.stdin(std::process::Stdio::null()).status().unwrap();
-        // It says that there is no such run, which nobody hears. A panic would be another code.
+        // It reports that there is no such run, which no reader hears. A panic would be another
+        // code.
         assert_eq!(status.code(), Some(1), "{role}");
     }
 }
@@ -373,7 +374,7 @@ fn secrets_do_not_reach_what_is_kept() {
     for entry in std::fs::read_dir(home.run_dir(&id)).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        // What it was told is kept as it was told.
+        // Its prompt is kept unchanged.
         if name != "prompt" && path.is_file() {
             let bytes = std::fs::read(&path).unwrap();
             assert!(!String::from_utf8_lossy(&bytes).contains(&key), "{name}");
@@ -422,7 +423,7 @@ fn the_tree_of_an_agent_is_kept_or_removed_by_what_is_in_it() {
     assert_eq!(meta["worktree"]["outcome"]["kept"], true, "{meta}");
     let tree = repo.tree(&format!("agent-{id}"));
     assert!(tree.join("new.txt").exists());
-    // One that was removed is made again at the same place for an agent that goes on.
+    // A removed one is made again at the same place for a resumed agent.
     let (_, id) = spawn(&Script::new().done("nothing"));
     let again = Script::new()
         .write("later.txt", "x")

@@ -1,11 +1,11 @@
-//! Kills a process at every write point of a run's whole life: whoever starts it, its guard,
-//! its host, and whoever finishes it after them.
+//! Kills a process at every write point of a run's whole life: its starter, its guard, its host,
+//! and the process that finishes it after them.
 //!
-//! Each scenario is run once with a trace to learn which points its processes pass, then once
-//! per pass with a crash there. The crash hits every process that comes to that pass: if the
-//! host dies while it finishes the run, the guard does it and dies at the same place, and the
-//! next command has to. After that: every run has one end, its parent is told once, no task is
-//! left in progress, no tree is broken, no process is there.
+//! Each scenario is run once with a trace to learn which points its processes pass, then once per
+//! pass with a crash there. The crash hits every process that comes to that pass: if the host dies
+//! while it finishes the run, the guard does it and dies at the same place, and the next command
+//! has to. After that: every run has one end, its parent is notified once, no task is left in
+//! progress, no worktree is broken, no process is left.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -120,8 +120,7 @@ const SCENARIOS: &[Scenario] = &[
     },
 ];
 
-/// Runs the command with these variables; whatever becomes of it. Then lets everything come to
-/// its end.
+/// Runs the command with these variables, with any result. Then waits until every run is settled.
 fn run(place: &Place, command: &[String], env: &[(&str, &str)]) {
     let args: Vec<&str> = command.iter().map(String::as_str).collect();
     let mut process = place.home.command(&args);
@@ -129,14 +128,14 @@ fn run(place: &Place, command: &[String], env: &[(&str, &str)]) {
     process.output().unwrap();
     let active = place.home.team_dir().join("runs/.active");
     let all_settled = || {
-        // The next command sees to what is left.
+        // The next command cleans up.
         place.home.ok(&["agent", "list"]);
         std::fs::read_dir(&active).map_or(0, Iterator::count) == 0
     };
     wait_until(LONG, "all runs to be settled", all_settled);
 }
 
-/// What must be true whatever died.
+/// The rules that hold whatever process died.
 fn check(place: &Place, what: &str) {
     let home = &place.home;
     let listed = home.ok(&["agent", "list"]);
@@ -150,7 +149,7 @@ fn check(place: &Place, what: &str) {
         let meta = home.run_meta(id);
         let lives = usize::try_from(meta["life"].as_u64().unwrap()).unwrap();
         let count = told.iter().filter(|told| told.0 == id).count();
-        // One life may have been waited for instead.
+        // The command may have waited for one life instead.
         assert!(
             count <= lives && count + 1 >= lives,
             "{what}: told {count} of {lives}: {meta}"
@@ -201,7 +200,7 @@ fn left_of(home: &TestHome) -> Vec<String> {
     left
 }
 
-/// The points the scenario passes, with how often any process of it may come to each.
+/// The points the scenario passes, with the highest number of passes in any of its processes.
 fn passes(scenario: &Scenario) -> BTreeMap<String, usize> {
     let place = Place::new();
     let command = (scenario.setup)(&place);
@@ -219,8 +218,8 @@ fn passes(scenario: &Scenario) -> BTreeMap<String, usize> {
     counts
 }
 
-/// Points of single files are passed by everybody all the time; the first passes of each are
-/// enough to hit every kind of process.
+/// Maximum of passes tried per point: every process passes the points of single files all the time;
+/// the first passes of each are enough to hit every kind of process.
 const MOST: usize = 24;
 
 fn visit(index: usize) {
@@ -281,8 +280,8 @@ fn every_point_of_a_run_is_visited_by_some_scenario() {
         .chain(native::FAULT_POINTS)
         .chain(coordinator::FAULT_POINTS)
         .map(|point| point.name())
-        // Where an agent of ours is at work, not where something is written: `mates.rs`. And what
-        // is about landing is no part of a run: `tests/postgres/workers.rs`.
+        // Points of ccb's own loop that write nothing: `mates.rs`. Points of landings are no part
+        // of a run: `tests/postgres/workers.rs`.
         .filter(|name| {
             let others = ["mate.", "land."];
             !others.iter().any(|start| name.starts_with(start))

@@ -1,4 +1,4 @@
-//! Whatever is killed: agents go on, or nothing of them is left, and somebody is told once.
+//! Kills of any part: agents continue, or nothing of them is left, and the lead is notified once.
 
 use std::process::{Child, Stdio};
 
@@ -93,7 +93,7 @@ fn kill_while_busy(which: &[&str]) -> (TestHome, String) {
         home.ok(&["task", "show", &task])["task"]["status"],
         "in_progress"
     );
-    // At once as far as they can tell: one that is stopped does nothing about the other.
+    // At once for all they know: a stopped process does nothing about the other.
     for process in which {
         kill(home.run_process(&id, process), Signal::STOP);
     }
@@ -101,7 +101,7 @@ fn kill_while_busy(which: &[&str]) -> (TestHome, String) {
         kill(home.run_process(&id, process), Signal::KILL);
     }
     if which.len() == 2 {
-        // A kill takes a moment; then nobody is left to do it but the next command.
+        // A kill takes a moment; then only the next command is left to clean up.
         let alive = home.run_dir(&id).join("alive.lock");
         wait_until(LONG, "both to be gone", || {
             !store::lock::is_held(&alive).unwrap()
@@ -120,7 +120,7 @@ fn check_lost(home: &TestHome, id: &str) {
     assert_eq!(task["status"], "pending", "{task}");
     assert!(task.get("owner").is_none(), "{task}");
     assert_eq!(home.notifications(), [(id.to_owned(), "lost".to_owned())]);
-    // Whoever looks again changes nothing.
+    // Another look changes nothing.
     home.ok(&["agent", "list"]);
     assert_eq!(home.notifications().len(), 1);
 }
@@ -196,7 +196,7 @@ fn what_an_agent_leaves_behind_is_ended_when_it_has_done_its_work() {
     assert_eq!(home.run_exit(&id).unwrap()["status"], "completed");
     let pids = Pids::new(&pids_dir);
     assert!(pids.all().len() >= 9);
-    assert!(pids.left().is_empty(), "before anybody is told");
+    assert!(pids.left().is_empty(), "before the notification");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What agents may use, each alone and all together; a provider that refuses; the same failure
+//! The limits of agents, each alone and all together; a provider that refuses; the same failure
 //! over and over. Every limit is reached once.
 
 use harness::runs::{LONG, kill};
@@ -30,7 +30,7 @@ fn account(home: &TestHome) -> Value {
     home.ok(&["team", "limits"])["limits"].clone()
 }
 
-/// What the lead was told about an agent.
+/// The lead's notification about an agent.
 fn told(home: &TestHome, id: &str) -> String {
     let answer = home.ok(&["mail", "inbox", "--all", "--as", "team-lead"]);
     let all = answer["messages"].as_array().cloned().unwrap_or_default();
@@ -40,7 +40,7 @@ fn told(home: &TestHome, id: &str) -> String {
     results[0].to_owned()
 }
 
-/// Works on and on: tools, usage, for ever.
+/// Works for ever: tools, usage.
 fn endless() -> Script {
     let round = vec![
         Do::Usage {
@@ -83,7 +83,7 @@ fn each_limit_of_an_agent_ends_it_with_its_own_words_and_code() {
         let error = agent["error"].as_str().unwrap();
         assert!(error.contains(says), "{flags:?}: {error}");
     }
-    // A limit that is only just not reached is none.
+    // Usage just below a limit is fine.
     let script = Script::new()
         .tool("Bash", "ok")
         .usage(99, 0, 0.0)
@@ -111,7 +111,7 @@ fn the_settings_hold_for_those_who_say_nothing() {
     assert_eq!(code, Some(6), "{answer}");
     let error = answer["agent"]["error"].as_str().unwrap();
     assert!(error.contains("2 turns"), "{error}");
-    // Whoever starts one can say otherwise, but not from inside an agent.
+    // The starter can set another limit, but not from inside an agent.
     let script = Script::new()
         .tool("a", "")
         .tool("b", "")
@@ -300,11 +300,11 @@ fn one_refusal_holds_six_agents_back_until_one_has_tried() {
         let stalled = |id: &&String| home.run_meta(id)["stalled"].is_string();
         ids.iter().filter(stalled).count()
     };
-    // The pause has come to its end, one tries, and everybody else waits for it.
+    // The pause is over, one agent tries, and all others wait for it.
     wait_until(LONG, "one to try", || asked() == 1 && held() == 5);
     let paused = account(&home)["paused"].clone();
     assert!(paused["until"].is_string(), "{paused}");
-    // Nobody is started meanwhile who could not wait; a command needs no model.
+    // No agent that could not wait is started meanwhile; a command needs no model.
     let prompt = Script::new().done("late").to_prompt();
     let spawn = [
         "agent",
@@ -359,7 +359,7 @@ fn a_refusal_that_lasts_ends_with_its_own_code_and_can_go_on() {
         account(&home)["paused"].is_null(),
         "its answer ended the pause"
     );
-    // One whose program does not wait is over at once.
+    // One whose program does not wait ends at once.
     let (answer, code) = waited(&home, &Script::new().result("quota", "").exit(0), &[]);
     assert_eq!(code, Some(7), "{answer}");
 }
@@ -382,7 +382,7 @@ fn one_that_is_held_back_before_it_starts_can_be_stopped_and_has_a_deadline() {
     home.await_run(&third, "idle");
     std::fs::write(&go, "").unwrap();
     wait_until(LONG, "the pause", || !account(&home)["paused"].is_null());
-    // A message to one that is idle waits with it.
+    // A message to an idle one waits with it.
     home.ok(&["agent", "send", "mate", "more"]);
     wait_until(LONG, "it to be held", || {
         home.run_meta(&third)["stalled"].is_string()

@@ -1,4 +1,5 @@
-//! What hides from its environment, its session and its parent is still found, and nothing else.
+//! Processes that hide from their environment, their session and their parent are still found, and
+//! no others.
 
 use std::process::{Child, Command, Stdio};
 
@@ -10,7 +11,7 @@ use rustix::process::{Pid, Resource, Rlimit, Signal};
 
 use crate::{CCB, FAKE_AGENT};
 
-/// Somebody else's process, ended with the test.
+/// A process of another program, ended with the test.
 struct Bystander(Child);
 
 impl Bystander {
@@ -24,7 +25,7 @@ impl Bystander {
         self.0.try_wait().unwrap().is_none()
     }
 
-    /// Waits until a process that starts now counts as younger: their times come in ticks.
+    /// Waits until a process that starts now counts as younger: start times come in ticks.
     fn await_younger(&self) {
         let started = |child: &Child| {
             let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
@@ -68,7 +69,7 @@ fn mark_of(pid: i32) -> u64 {
 }
 
 fn kill_both(home: &TestHome, id: &str) {
-    // At once as far as they can tell: one that is stopped does nothing about the other.
+    // At once for all they know: a stopped process does nothing about the other.
     let both = ["host", "guard"].map(|which| home.run_process(id, which));
     for signal in [Signal::STOP, Signal::KILL] {
         for pid in both {
@@ -88,7 +89,7 @@ fn a_daemon_that_hides_does_not_outlive_host_and_guard() {
     let pids_dir = home.path().join("pids");
     std::fs::create_dir(&pids_dir).unwrap();
     let up = home.path().join("up");
-    // One bears the mark by accident; the run did not start it, for it is older.
+    // One has the marker by accident; the run did not start it, for it is older.
     let mut older = Bystander::new();
     older.await_younger();
     let daemon = Script::new().pids(&pids_dir).hidden_daemon().touch(&up);

@@ -1,4 +1,4 @@
-//! Talking to agents: running, ended, unknown; results once; questions.
+//! Messages to agents: running, ended, unknown; results once; questions.
 
 use std::process::Stdio;
 
@@ -183,7 +183,7 @@ fn many_messages_to_an_ended_agent_resume_it_once() {
 #[test]
 fn nobody_and_the_wrong_ones_get_clear_errors() {
     let home = home();
-    let error = home.fails(3, &["agent", "send", "nobody", "hello"]);
+    let error = home.fails(3, &["agent", "send", "ghost", "hello"]);
     assert_eq!(error["error"]["kind"], "agent_not_found");
     let id = home.spawn_fake(&Script::new().done("x"), &[]);
     home.await_settled(&id);
@@ -215,7 +215,10 @@ fn a_result_that_somebody_waited_for_is_not_told_again() {
     ]);
     assert_eq!(answer["agent"]["status"], "completed");
     assert_eq!(answer["agent"]["content"], "it");
-    assert!(home.notifications().is_empty(), "whoever waited has it");
+    assert!(
+        home.notifications().is_empty(),
+        "the waiting command has it"
+    );
     let go = home.path().join("go");
     let id = home.spawn_fake(&Script::new().say("so far").wait_file(&go).done("all"), &[]);
     let so_far = home.run(&["--json", "agent", "output", &id, "--timeout", "50"]);
@@ -235,7 +238,7 @@ fn a_result_that_somebody_waited_for_is_not_told_again() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    wait_until(LONG, "somebody to wait", || {
+    wait_until(LONG, "a command to wait", || {
         let path = home.run_dir(&id).join("waiters.lock");
         path.exists()
             && store::lock::FileLock::try_exclusive(&path)
@@ -273,7 +276,7 @@ fn one_who_waits_and_dies_leaves_the_result_to_a_notification() {
         home.run_meta(&id)["told"] == "waiting"
     });
     home.ok(&["agent", "list"]);
-    assert!(home.notifications().is_empty(), "somebody still waits");
+    assert!(home.notifications().is_empty(), "a command still waits");
     starter.kill().unwrap();
     starter.wait().unwrap();
     wait_until(LONG, "the guard to be gone", || {
@@ -309,7 +312,7 @@ fn a_question_nobody_can_answer_is_denied_and_one_for_the_lead_waits() {
     let id = home.spawn_fake(&ask(), &[]);
     home.await_settled(&id);
     assert_eq!(home.run_exit(&id).unwrap()["result"], "denied");
-    // Somebody reads the lead's mail from here on.
+    // The lead's mail has a reader from here on.
     let team = Name::new("team", "board").unwrap();
     let mailbox = Mailbox::new(
         &Home::new(home.path().to_owned()).unwrap(),

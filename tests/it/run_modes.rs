@@ -1,4 +1,4 @@
-//! Agents: what they may do without asking, changed while they run.
+//! Agents: their permissions without a question, changed while they run.
 
 use std::time::Duration;
 
@@ -118,7 +118,7 @@ fn an_approved_plan_restores_the_mode_from_before() {
     end(&home, &id);
 }
 
-/// The words of the messages alice has taken in.
+/// The words of the messages alice has accepted.
 fn taken_in(home: &TestHome, id: &str) -> String {
     let messages = home.entries(id, "message");
     let texts = messages.iter().map(|message| message["text"].to_string());
@@ -181,7 +181,7 @@ fn an_agent_plans_by_itself_and_runs_what_came_with_the_plan() {
         let texts = home.entries(&id, "text");
         texts.iter().filter(|entry| entry["text"] == text).count()
     };
-    // Nobody is there who could be asked.
+    // No person is there to answer.
     home.ok(&["agent", "send", "alice", &asks("cargo test --lib")]);
     wait_until(LONG, "a permission", || said("it may") == 1);
     home.ok(&["agent", "send", "alice", &asks("cargo test && rm x")]);

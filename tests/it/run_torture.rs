@@ -1,4 +1,4 @@
-//! Hundreds of agents started, written to, stopped, resumed and killed at random.
+//! Hundreds of agents started, messaged, stopped, resumed and killed at random.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -72,7 +72,7 @@ fn two_hundred_runs() {
     });
     let ids = ids.into_inner().unwrap();
     for id in &ids {
-        // Those that have ended say so, which is fine here.
+        // Ended ones say so, which is fine here.
         home.run(&["agent", "stop", id, "--grace", "10"]);
     }
     let active = home.team_dir().join("runs/.active");
@@ -102,7 +102,7 @@ fn two_hundred_runs() {
     );
 }
 
-/// Does something to an agent, which may or may not be alive.
+/// Disturbs an agent, which may or may not be alive.
 fn disturb(home: &TestHome, id: &str, random: &mut Random) -> &'static str {
     let kill_process = |which: &str| {
         let meta = home.run_meta(id);

@@ -1,4 +1,4 @@
-//! Secrets of whoever starts agents: in no file that is kept, in no process that supervises.
+//! Secrets of the user who starts agents: in no kept file, in no supervising process.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::CCB;
 const NAME: &str = "MY_API_TOKEN";
 const SECRET: &str = "zq7-correct-horse-4451";
 
-/// A file with the secret, out of the way of everything that is looked through.
+/// A file with the secret, outside of all searched directories.
 struct Leak(TempDir);
 
 impl Leak {
@@ -85,7 +85,7 @@ fn what_an_agent_was_not_given_is_taken_out_of_all_it_says() {
     }
     assert_eq!(home.notifications().len(), 1);
     assert_clean(home.path());
-    // Neither does whoever waits for it see it.
+    // The waiting command does not see it either.
     let (_, waited) = spawn(&home, &command, &[]);
     assert!(waited.stdout.contains("[redacted]") && !waited.stdout.contains(SECRET));
 }
@@ -129,7 +129,7 @@ fn commands_are_carried_out_as_they_are() {
 /// The environment and the command line of a process, as others of its user see them.
 fn seen(pid: i32) -> String {
     let part = |name: &str| std::fs::read(format!("/proc/{pid}/{name}"));
-    // Whoever is not root may not even look.
+    // Without root's rights even reading is refused.
     let parts = [
         part("environ").unwrap_or_default(),
         part("cmdline").unwrap(),

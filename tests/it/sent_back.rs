@@ -1,5 +1,5 @@
-//! Results that a person sends back while a session runs: they are done again, whatever the
-//! session is about to do with them.
+//! Results that a person sends back while a session runs: they are done again, whatever the session
+//! is about to do with them.
 
 use std::process::Child;
 
@@ -32,7 +32,7 @@ fn freeze(scene: &SessionScene, session: &Child) {
     });
 }
 
-/// The session hears of the end of the first attempt only when a person has opened the task again.
+/// The session hears of the end of the first attempt only when a person has reopened the task.
 fn opened_before_the_session_knows(open: &[&str]) {
     let scene = SessionScene::new(CCB);
     let gate = waiting(scene.home.path(), "gate");
@@ -42,7 +42,7 @@ fn opened_before_the_session_knows(open: &[&str]) {
     let first = format!("touch {mark}; {gate}; echo 1 > one");
     let run = format!("if test -e {mark}; then echo 2 > two; else {first}; fi");
     scene.task("write one", &["--run", &run]);
-    // Something else keeps the session at work.
+    // Another task keeps the session busy.
     let other = waiting(scene.home.path(), "other");
     scene.task("wait", &["--run", &other]);
     let mut session = scene.start(&["--merge", "never", "--attempts", "1"]);
@@ -78,8 +78,8 @@ fn a_task_opened_again_before_its_session_knows_that_it_is_done_is_done_again() 
     opened_before_the_session_knows(&["task", "update", "1", "--status", "pending"]);
 }
 
-/// The person decides while the check of the merged result runs: what they sent back stays off the
-/// branch, and what comes instead lands.
+/// The person decides while the check of the merged result runs: the rejected work is not on the
+/// branch, and its replacement lands.
 #[test]
 fn a_result_sent_back_while_it_lands_does_not_land() {
     let scene = SessionScene::new(CCB);

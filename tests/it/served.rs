@@ -1,5 +1,5 @@
-//! Processes take tasks for each other. Whoever does so may die at any moment; those it did it
-//! for get what they were given, and nothing they do not know of.
+//! Processes take tasks for each other. A process that serves others may die at any moment; the
+//! others get the tasks it took for them, and none they do not know of.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Write};
@@ -13,7 +13,7 @@ use store::lock::{DEFAULT_TIMEOUT, FileLock};
 
 use crate::{CCB, CLAIMER};
 
-/// Points that are passed only on behalf of somebody else.
+/// Points that are passed only on behalf of another process.
 pub const POINTS: &[&str] = &["serve.taking"];
 
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -33,8 +33,8 @@ fn whoever_serves_others_may_die_at_it() {
     }
 }
 
-/// The same one step at a time: a worker asks while the list is locked, and the next one to
-/// get the lock dies while it gives it a task.
+/// The same one step at a time: a worker asks while the list is locked, and the next one to get the
+/// lock dies while it gives it a task.
 #[test]
 fn a_task_from_a_process_that_died_is_known_to_its_owner_or_free() {
     // The second task that is put in its place is the other one's.
@@ -108,7 +108,7 @@ fn a_task_from_a_process_that_died_is_known_to_its_owner_or_free() {
     }
 }
 
-/// Lets a crowd loose on one board; how many of the dying ones died where they were to.
+/// Runs a crowd on one board; returns how many processes died at their point.
 fn crowd(sync: &str, point: &str, seed: u64) -> usize {
     let home = TestHome::in_memory(CCB);
     let rows: String = (1..=TASKS)
@@ -181,8 +181,8 @@ fn crowd(sync: &str, point: &str, seed: u64) -> usize {
     crashes.into_inner()
 }
 
-/// One process that claims until nothing is left, or until it dies; what it was given, and
-/// whether it died.
+/// One process that claims until nothing is left, or until it dies; returns its tasks, and true if
+/// it died.
 fn live(home: &TestHome, agent: &str, sync: &str, fault: Option<&str>) -> (Vec<u64>, bool) {
     let mut command = Command::new(CLAIMER);
     command.arg(home.path()).args(["board", agent, sync]);

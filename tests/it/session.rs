@@ -1,5 +1,5 @@
-//! Team sessions without a model: a board worked off in worktrees, proved, landed, whatever is
-//! killed on the way.
+//! Team sessions without a model: a board worked through in worktrees, proved, landed, in spite of
+//! kills on the way.
 
 use harness::fake::Pids;
 use harness::runs::{LONG, await_none_left, kill};
@@ -80,7 +80,7 @@ fn mates_take_a_repository_to_green_although_the_director_is_killed_twice() {
     second.kill().unwrap();
     second.wait().unwrap();
 
-    // What the first was told still holds.
+    // The settings of the first still hold.
     let kept = std::fs::read_to_string(scene.home.team_dir().join("session.json")).unwrap();
     assert!(kept.contains("test -d alpha"), "{kept}");
     let mut third = scene.start(&[]);
@@ -171,7 +171,7 @@ fn done_is_what_the_check_says_at_the_commit_and_a_check_that_never_ends_fails()
         "hangs",
         &["--run", "echo x > y", "--verify", "tail -f /dev/null"],
     );
-    // What the check itself writes is not part of what it says something about.
+    // Files that the check itself writes are not part of the checked work.
     let writes = scene.task(
         "writes",
         &["--run", "echo 1 > a", "--verify", "test -e b || echo 2 > b"],
@@ -221,7 +221,7 @@ fn what_others_say_is_done_is_checked_before_anything_builds_on_it() {
         &["--run", "cp proof copy", "--blocked-by", &lie.to_string()],
     );
     for id in [lie, truth] {
-        scene.ok(&["task", "done", &id.to_string(), "--as", "somebody"]);
+        scene.ok(&["task", "done", &id.to_string(), "--as", "person"]);
     }
     let answer = scene.session(&[]);
     assert_eq!(answer.code, Some(0), "{answer:?}");
@@ -256,7 +256,7 @@ fn a_conflict_becomes_a_task_that_names_both_sides() {
         scene.task(word, &["--run", &run]);
     }
     let mut session = scene.start(&[]);
-    // Both have their trees before either lands.
+    // Both have their worktrees before either lands.
     scene.await_status(1, "in_progress");
     scene.await_status(2, "in_progress");
     wait_until(LONG, "two trees", || scene.trees().len() == 2);
@@ -270,7 +270,7 @@ fn a_conflict_becomes_a_task_that_names_both_sides() {
         task["metadata"]["ccb"]["paths"],
         serde_json::json!(["readme"])
     );
-    // Nothing of the other side is lost, and asking again makes no second task.
+    // The work of the other side is not lost, and asking again makes no second task.
     assert_eq!(scene.trees().len(), 1);
     let again = scene.session(&[]);
     assert_eq!(again.code, Some(8), "{again:?}");
@@ -381,13 +381,13 @@ fn a_session_refuses_what_it_cannot_do_before_it_does_anything() {
     for args in [
         &["--lead", "shell"][..],
         &["--into", "nowhere"],
-        &["--runtime", "nobody"],
+        &["--runtime", "ghost"],
         &["--mates", "0"],
     ] {
         let answer = scene.run(&[&["--json"], args].concat());
         assert_eq!(answer.code, Some(2), "{args:?}: {answer:?}");
     }
-    // Somebody mistyped a command.
+    // A mistyped command.
     let answer = scene
         .home
         .command_without_list(&["--json", "tsk"])
@@ -402,7 +402,7 @@ fn a_session_refuses_what_it_cannot_do_before_it_does_anything() {
     let mut command = scene.command(&["--json"]);
     let answer = command.current_dir(other.main()).output().unwrap();
     assert_eq!(answer.status.code(), Some(4), "{answer:?}");
-    // A later version's file is read by nobody.
+    // The file of a later version is not read.
     let file = scene.home.team_dir().join("session.json");
     std::fs::write(&file, r#"{"v":99}"#).unwrap();
     assert_eq!(scene.session(&[]).code, Some(2));

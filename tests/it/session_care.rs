@@ -1,4 +1,4 @@
-//! What a session shows and sees to besides its tasks: colours, and worktrees nobody needs.
+//! Further work and output of a session: colours, and worktrees that are not needed any more.
 
 use harness::script::Script;
 use harness::team_session::SessionScene;
@@ -33,7 +33,7 @@ fn a_session_removes_agents_worktrees_that_nobody_needs() {
     let done = scene.ok(&[&["agent", "spawn"], &how[..], &[work]].concat());
     let id = done["agent"]["agentId"].as_str().unwrap();
     let stale = format!("agent-{id}");
-    // A person made this one; it is theirs to remove.
+    // A person made this one, and only a person removes it.
     scene.ok(&["worktree", "create", "mine"]);
     let both = [stale.clone(), "mine".to_owned()];
     assert_eq!(scene.trees(), both);
@@ -42,7 +42,7 @@ fn a_session_removes_agents_worktrees_that_nobody_needs() {
         let found = lines.filter(|line| line["kind"] == "stale_worktree");
         found.map(|line| line["message"].to_string()).collect()
     };
-    // Its work is nowhere else, however long it has been there.
+    // Its work is nowhere else, whatever its age.
     let age = |days: u32| {
         scene
             .home

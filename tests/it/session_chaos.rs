@@ -1,6 +1,6 @@
-//! A session under fire: some process of it is killed several times a second, the director as
-//! often as anything else, and it is started again each time. Nothing is lost, nothing is done
-//! twice, nothing costs a task anything, and nothing stays behind.
+//! A session under fire: some process of it is killed several times a second, the director as often
+//! as the others, and it is started again each time. Nothing is lost, nothing is done twice, no
+//! kill costs a task an attempt, and nothing is left behind.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,9 +22,9 @@ use crate::{CCB, FAKE_AGENT};
 struct Size {
     mates: usize,
     tasks: u64,
-    /// How often somebody is killed; then it may end in peace.
+    /// Number of kills; then it may end in peace.
     kills: usize,
-    /// From one kill to the next, in milliseconds.
+    /// Time from one kill to the next, in milliseconds.
     pace: (u64, u64),
 }
 
@@ -64,7 +64,7 @@ fn every_task_is_done_once_whoever_is_killed_and_nothing_stays_behind() {
     create(&scene, &size, &pids, &mut random);
 
     let mates = size.mates.to_string();
-    // An agent that is killed did not do its task, so that counts; nobody else's death does.
+    // An agent that is killed did not do its task, so that counts; no other death does.
     let start = || scene.start(&["--mates", &mates, "--attempts", "100"]);
     let mut director = Director(start());
     let mut hit: BTreeMap<Part, usize> = BTreeMap::new();
@@ -88,7 +88,7 @@ fn every_task_is_done_once_whoever_is_killed_and_nothing_stays_behind() {
             None => std::thread::park_timeout(Duration::from_millis(5)),
             Some(status) => match status.code() {
                 Some(ended) => code = Some(ended),
-                // Killed by us.
+                // Killed by the test.
                 None => director = Director(start()),
             },
         }
@@ -106,7 +106,7 @@ fn every_task_is_done_once_whoever_is_killed_and_nothing_stays_behind() {
     }
 }
 
-/// Keeps everything there is for whoever wants to know what happened.
+/// Keeps all files for an analysis.
 fn keep(scene: &SessionScene, seed: u64) {
     let Some(dir) = std::env::var_os("CCB_CHAOS_KEEP") else {
         return;
@@ -165,7 +165,7 @@ fn create(scene: &SessionScene, size: &Size, pids: &Path, random: &mut Random) {
     scene.ok(&["task", "create", "--from", file.to_str().unwrap()]);
 }
 
-/// Kills somebody: first it is drawn what, then who. Says what was hit.
+/// Kills a random process: first its part is drawn, then the process. Returns the part.
 fn disturb(scene: &SessionScene, director: &Child, random: &mut Random) -> Option<Part> {
     let parts = [
         Part::Director,
@@ -175,7 +175,7 @@ fn disturb(scene: &SessionScene, director: &Child, random: &mut Random) -> Optio
         Part::Work,
     ];
     let wanted = *random.pick(&parts);
-    // A git lives for milliseconds; for the others there may be nobody just now.
+    // A git lives for milliseconds; the other parts may have no process just now.
     let until = Instant::now() + Duration::from_millis(60);
     loop {
         let of_kind: Vec<i32> = of_home(scene.home.path())
@@ -215,7 +215,7 @@ fn check(scene: &SessionScene, size: &Size, code: Option<i32>) {
     }
     assert_eq!(code, Some(0), "{}", log());
     assert_eq!(scene.repo.git(&["status", "--porcelain"]), "");
-    // Each result of an agent was told once at most, and all that was told is read.
+    // Each result of an agent was reported once at most, and all reports are read.
     let mut told = scene.home.notifications();
     let all = told.len();
     told.sort();
@@ -223,7 +223,7 @@ fn check(scene: &SessionScene, size: &Size, code: Option<i32>) {
     assert_eq!(told.len(), all, "told twice");
 }
 
-/// No process, no tree, no branch, no lock, nothing half done.
+/// No process, no worktree, no branch, no lock, nothing half done.
 fn check_nothing_left(scene: &SessionScene) {
     scene.await_nobody();
     wait_until(LONG, "every process to be gone", || {

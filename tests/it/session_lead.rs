@@ -1,4 +1,4 @@
-//! Team sessions whose lead is an agent that uses our tools, and whose mates are agents, too.
+//! Team sessions whose lead is an agent that uses ccb's tools, and whose teammates are agents, too.
 
 use harness::runs::LONG;
 use harness::script::{Do, Script};
@@ -31,7 +31,7 @@ harness::on_scripted_agents! {
     what_the_lead_says_is_the_answer,
 }
 
-/// What a session printed, event by event.
+/// The output of a session, event by event.
 fn events(answer: &Answer) -> Vec<Value> {
     let lines = answer.stdout.lines();
     lines
@@ -39,7 +39,7 @@ fn events(answer: &Answer) -> Vec<Value> {
         .collect()
 }
 
-/// A mate's work, as part of a task's description.
+/// A teammate's work, as part of a task's description.
 fn work(script: Script) -> String {
     script.done("did it").to_prompt()
 }
@@ -74,7 +74,7 @@ fn a_lead_hands_out_work_and_its_mates_do_it_in_trees_of_their_own(scene: &Sessi
     assert_eq!(scene.repo.git(&["show", "HEAD:two"]), "2\n1\n");
     assert_eq!(scene.trees(), Vec::<String>::new(), "{answer:?}");
     scene.await_nobody();
-    // The lead was told of each, once, and has read it.
+    // The lead was notified of each, once, and has read it.
     let mut told = scene.home.notifications();
     told.retain(|(_, status)| status == "completed");
     assert_eq!(told.len(), 2, "{told:?}");
@@ -115,7 +115,7 @@ fn a_lead_that_misbehaves_gets_errors_and_harms_nobody(scene: &SessionScene) {
             json!({"subject": "b", "description": "", "metadata": {"ccb": {"run": "true"}}}),
         )
         .call("TaskUpdate", json!({"taskId": "2", "addBlockedBy": ["1"]}))
-        // A cycle, a message to itself, an end to itself, a task nobody knows.
+        // A cycle, a message to itself, an end to itself, an unknown task.
         .try_call("TaskUpdate", json!({"taskId": "1", "addBlockedBy": ["2"]}))
         .try_call(
             "SendMessage",
@@ -267,7 +267,7 @@ fn a_led_session_goes_on_after_two_kills_and_ends_green(scene: &SessionScene) {
     scene.await_nobody();
 }
 
-/// What the lead says is there as it comes, and its last words stand at the end.
+/// The lead's text is shown as it comes, and its last words stand at the end.
 fn what_the_lead_says_is_the_answer(scene: &SessionScene) {
     let lead = Script::new()
         .say("I look around")
@@ -333,8 +333,8 @@ fn a_lead_that_cannot_work_is_a_failure() {
     }
 }
 
-/// Nobody is at the terminal: a question is answered at once, with a no that says why. What
-/// every task needs is not asked about.
+/// No person is at the terminal: a question is answered at once, with a refusal that says why.
+/// Permissions that every task needs are not asked for.
 #[test]
 fn what_nobody_can_answer_is_denied_at_once() {
     let scene = scene();
@@ -382,7 +382,7 @@ fn what_nobody_can_answer_is_denied_at_once() {
     );
 }
 
-/// Mates on several runtimes: commands go to the shell, a type goes to the runtime it names.
+/// Teammates on several runtimes: commands go to the shell, a type goes to the runtime it names.
 #[test]
 fn a_task_goes_to_a_mate_that_can_do_it() {
     let scene = SessionScene::new(CCB);
@@ -426,7 +426,7 @@ fn a_task_goes_to_a_mate_that_can_do_it() {
             (task.unwrap(), event["name"].as_str().unwrap().to_owned())
         })
         .collect();
-    // The mates are numbered by the names of their runtimes.
+    // The teammates are numbered by the names of their runtimes.
     assert_eq!(
         (mates[&2].as_str(), mates[&3].as_str()),
         ("mate-3", "mate-3"),

@@ -24,7 +24,7 @@ impl Shell {
         }
     }
 
-    /// A `ccb` process in the repository, with nothing said about the list.
+    /// A `ccb` process in the repository, without a named list.
     fn command(&self, args: &[&str]) -> Command {
         let mut command = self.place.home.command_without_list(args);
         command.current_dir(self.place.repo.main());
@@ -38,12 +38,12 @@ impl Shell {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// What `shell` would be offered at the end of `line`: values with their descriptions.
+    /// The completions for `shell` at the end of `line`: values with their descriptions.
     fn offers(&self, shell: &str, line: &str) -> Vec<(String, String)> {
         let words: Vec<&str> = line.split(' ').collect();
         let mut command = self.command(&["--"]);
         command.args(&words).env("CCB_COMPLETE", shell);
-        // Zsh says which word it is about, fish does not.
+        // Zsh passes the word's number, fish does not.
         command.env("_CLAP_COMPLETE_INDEX", (words.len() - 1).to_string());
         let output = command.output().unwrap();
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{line}");
@@ -63,7 +63,7 @@ impl Shell {
         values.filter(|value| !value.starts_with('-')).collect()
     }
 
-    /// Runs a script in bash, with `ccb` in the `PATH` and set up as the README says.
+    /// Runs a script in bash, with `ccb` in the `PATH` and the set-up of the README.
     fn bash(&self, script: &str) -> String {
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.bin.path().display());
         let set_up = self.command(&[]);
@@ -125,7 +125,7 @@ fn tasks_come_with_their_subjects_open_ones_first() {
         ["2", "3", "1"]
     );
     assert_eq!(shell.values("ccb --team=fixers task claim 3"), ["3"]);
-    // Another list has other tasks, and one that is not there has none and is not made.
+    // Another list has other tasks, and a missing one has none and is not made.
     assert_eq!(shell.values("ccb --list nosuch task show "), [""; 0]);
     assert!(!shell.place.home.path().join("tasks/nosuch").exists());
 }
@@ -236,7 +236,7 @@ fn hostile_names_and_files_are_harmless() {
     let started = Instant::now();
     let with_damage = shell.values("ccb --team fixers task show ");
     assert_eq!(with_damage, ["7", "8"]);
-    // A damaged file is not waited for, as the commands do.
+    // A damaged file is not waited for, unlike in the commands.
     assert!(started.elapsed() < Duration::from_millis(900));
     assert!(!place.repo.main().join("pwned").exists());
 }
@@ -250,7 +250,7 @@ fn no_error_is_ever_shown() {
     assert_eq!(shell.values("ccb --team ../../etc task show "), [""; 0]);
     assert_eq!(shell.values("ccb -C /nowhere/at/all task show "), [""; 0]);
     shell.offers("fish", "ccb --home /dev/null task show ");
-    // What is no shell is refused without a word.
+    // An unknown shell is refused without a word.
     let mut command = shell.command(&["--", "ccb", ""]);
     let output = command.env("CCB_COMPLETE", "nosuch").output().unwrap();
     assert!(!output.status.success());
@@ -322,7 +322,7 @@ fn cd_goes_into_a_worktree_and_back() {
         "{rest}"
     );
     assert!(shell.bash("ccb cd --help").contains("Usage: ccb cd"));
-    // By the task it is for, and without the function an explanation.
+    // By its task; and without the function an explanation.
     shell.ok(&["task", "create", "x"]);
     shell.ok(&["worktree", "bind", "fix/auth", "1"]);
     let by_task = shell.ok(&["cd", "1"]);

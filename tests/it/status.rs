@@ -1,4 +1,4 @@
-//! `ccb status`: everything in a repository that runs, left something, or needs a person.
+//! `ccb status`: everything in a repository that runs, has leftovers, or needs a person.
 
 use harness::team_session::SessionScene;
 use harness::terminal::Terminal;
@@ -59,7 +59,7 @@ fn who_works_on_what_is_shown_while_it_changes() {
     scene.task("take long", &["--run", &run]);
     let mut session = scene.start(&["--merge", "auto"]);
     let mut command = scene.unnamed(&["status", "--watch"]);
-    // Without colours it is drawn in the same place all the same.
+    // Without colours it is drawn in the same place as well.
     command.env("NO_COLOR", "1");
     let mut terminal = Terminal::start(ON_TERMINAL, &command, 80, 24);
     let screen = terminal.wait_for("the agent and its words", |screen| {
@@ -86,9 +86,9 @@ fn a_repository_without_anything_says_how_to_begin() {
     let answer = Answer::of(scene.unnamed(&["status"]).output().unwrap());
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert!(answer.stdout.contains("Nothing runs here"), "{answer:?}");
-    // Looking leaves nothing behind.
+    // Reading leaves nothing behind.
     assert!(!scene.home.path().join("tasks").exists());
-    // Another repository's teams are its own business.
+    // Another repository's teams are not shown.
     let other = SessionScene::new(CCB);
     scene.task("here", &["--run", "true"]);
     let mut there = scene.unnamed(&["--json", "status"]);

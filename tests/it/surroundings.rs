@@ -1,4 +1,4 @@
-//! Which home, which list, whose name, and what is printed where.
+//! The home, the list and the identity of a command, and the streams of its output.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -8,7 +8,7 @@ use harness::{Answer, TestHome};
 
 use crate::CCB;
 
-/// Creates a task with these flags and variables and says in which list it ended up.
+/// Creates a task with these flags and variables and returns its list.
 fn list_used(home: &TestHome, dir: &Path, flags: &[&str], vars: &[(&str, &str)]) -> String {
     let lists = home.path().join("tasks");
     let names = || -> Vec<String> {
@@ -231,7 +231,7 @@ fn everything_is_readable_by_this_user_alone() {
         &["task", "claim", "1"],
         &["task", "rm", "2"],
     ] {
-        // The widest mask there is: nothing but ccb itself keeps others out.
+        // The widest umask: only ccb itself keeps others out.
         let status = Command::new("sh")
             .args(["-c", "umask 0; exec \"$0\" \"$@\"", CCB, "--list", "board"])
             .args(args)

@@ -1,4 +1,4 @@
-//! What of a board's behaviour is about its files: what other tools and hands write into them.
+//! The part of a board's behaviour that is about its files: changes by other tools and by hand.
 
 use harness::TestHome;
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ fn a_parked_task_is_refused_until_someone_acts() {
     home.ok(&["task", "claim", "1"]);
 }
 
-/// The file's owner and status are the truth: whoever else changes them voids the lease.
+/// The file's owner and status are the truth: a change of them by another tool voids the lease.
 #[test]
 fn another_tools_owner_voids_a_lease() {
     let home = board(&["one"]);

@@ -169,7 +169,7 @@ fn what_another_tool_wrote_survives() {
     assert_eq!(now["ccb"]["v"], 1);
     now.as_object_mut().unwrap().remove("ccb");
     assert_eq!(now, foreign);
-    // Nothing says which repository it belongs to.
+    // No record says which repository it belongs to.
     let other = repository(&home, "anywhere");
     let show = ["--json", "team", "join", "crew", "--as", "carol"];
     assert_eq!(run_in(&home, &other, &show).code, Some(0));
@@ -283,7 +283,7 @@ fn a_team_is_used_from_its_own_repository_only() {
         .env("CLAUDE_CODE_TEAM_NAME", "fixers");
     assert_eq!(Answer::of(command.output().unwrap()).code, Some(4));
     assert_eq!(home.everything(), before);
-    // Looking is not using, and outside every repository is not another one.
+    // Reading is not using, and outside every repository is not another one.
     assert_eq!(run(&other, &["team", "show", "fixers"]).code, Some(0));
     assert_eq!(run(&other, &["team", "list"]).code, Some(0));
     assert_eq!(

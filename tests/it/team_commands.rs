@@ -1,4 +1,4 @@
-//! `ccb team`: answers, exit codes, and what is on disk afterwards.
+//! `ccb team`: answers, exit codes, and the files on disk afterwards.
 
 use harness::{Answer, TestHome};
 use mailbox::Draft;
@@ -151,7 +151,7 @@ fn unread_messages_are_counted_where_there_is_an_inbox() {
     let shown = home.ok(&["team", "show", "fixers"])["team"]["members"].clone();
     assert_eq!(shown[1]["unread"], 2);
     assert_eq!(shown[2].get("unread"), None, "no inbox, no number");
-    // Nothing was taken out by looking, and a deletion takes the mail with it.
+    // Listing took nothing out, and a deletion removes the mail as well.
     assert_eq!(
         home.ok(&["team", "show", "fixers"])["team"]["members"],
         shown

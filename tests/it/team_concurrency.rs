@@ -7,7 +7,7 @@ use team::COLORS;
 
 use crate::CCB;
 
-/// Runs all of these at once and returns what they answered.
+/// Runs all of these at once and returns their answers.
 fn at_once(home: &TestHome, commands: &[Vec<String>]) -> Vec<Answer> {
     let children: Vec<_> = commands
         .iter()
@@ -110,7 +110,7 @@ fn one_of_many_gets_a_name() {
     assert_eq!(home.members(team).len(), 2);
 }
 
-/// Whoever was told that it joined was in the team that was deleted, or in no other.
+/// A member that joined successfully was in the team that was deleted, or in no other.
 #[test]
 fn joining_and_deleting_do_not_mix() {
     let home = TestHome::new(CCB).with_list("fixers");
@@ -128,7 +128,7 @@ fn joining_and_deleting_do_not_mix() {
             answers.iter().all(|answer| expected.contains(&answer.code)),
             "round {round}: {answers:?}"
         );
-        // One of the two may have come too late for anything.
+        // One of the two may have come too late for any effect.
         assert!(
             [3, 7].iter().any(|n| answers[*n].code == Some(0)),
             "{answers:?}"

@@ -76,7 +76,7 @@ fn full(home: &TestHome) {
     std::fs::write(dir.join("broadcast.jsonl"), "x\n").unwrap();
 }
 
-/// Everything that counts: rosters without their times, tasks, and what is beside them.
+/// All data of the home: rosters without their times, tasks, and the other files.
 fn state(home: &TestHome) -> BTreeMap<PathBuf, Value> {
     let mut state = BTreeMap::new();
     for (path, bytes) in home.everything() {
@@ -157,7 +157,7 @@ fn recovers(
     );
     home.ok(&["team", "list"]);
     let again = home.run(&[&["--json"], scenario.command].concat());
-    // What is done is done: it cannot be made, joined, left or deleted again.
+    // A finished change is final: it cannot be made, joined, left or deleted again.
     let done = found == *after;
     let expected = match (done, scenario.command[1]) {
         (false, _) => Some(0),
@@ -169,7 +169,7 @@ fn recovers(
     if !deletes {
         assert_eq!(temporaries(home), Vec::<PathBuf>::new(), "{at}");
     }
-    // Ids are not given out again, and the team goes on.
+    // Ids are not used again, and the team continues.
     if deletes {
         home.ok(&["team", "create", "fixers"]);
         assert_eq!(temporaries(home), Vec::<PathBuf>::new(), "{at}");
@@ -248,7 +248,7 @@ fn told_truly(
 ) {
     let found = state(home);
     if answer.code == Some(0) {
-        // The change log, and points after what cannot be taken back.
+        // The change log, and points after irreversible steps.
         let can_fail = ["stage.", "dir.sync", "team.set-aside"];
         let log = pass.0.starts_with("stage.") && scenario.command[1] == "delete";
         assert!(

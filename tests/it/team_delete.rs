@@ -1,4 +1,4 @@
-//! Who is alive, and the end of a team.
+//! The living members of a team, and its end.
 
 use std::path::Path;
 
@@ -101,7 +101,7 @@ fn by_force_it_says_who_was_alive() {
     assert!(!run.exists());
 }
 
-/// Nobody works on for a team that is gone: neither an agent at work nor one that waits.
+/// No agent works for a deleted team: neither one at work nor one that waits.
 #[test]
 fn by_force_it_stops_running_agents() {
     let home = TestHome::in_memory(CCB).with_list("fixers");
@@ -196,7 +196,7 @@ fn only_the_lock_and_what_others_made_is_left() {
     home.ok(&["team", "create", "fixers"]);
 }
 
-/// An agent's tree is known to its team, so that it is named if it stays.
+/// An agent's worktree is known to its team, so that it is named if it is kept.
 #[test]
 fn a_teammates_tree_is_in_the_roster_and_named_at_the_end() {
     let place = Workplace {
@@ -229,7 +229,7 @@ fn a_teammates_tree_is_in_the_roster_and_named_at_the_end() {
     assert_eq!(deleted["worktrees"][0]["removed"], false);
 }
 
-/// The trees of its members end with it: unchanged ones go, others stay and are named.
+/// The worktrees of its members end with it: unchanged ones are removed, others are kept and named.
 #[test]
 fn trees_without_changes_go_with_the_team() {
     let place = Workplace {
@@ -272,7 +272,7 @@ fn trees_without_changes_go_with_the_team() {
     place.ok(&["worktree", "undo", "idle"]);
 }
 
-/// It has nothing to do and agrees, or a person agrees for it: nobody has to write to it again.
+/// It is idle and agrees, or a person agrees for it: no second message is needed.
 #[test]
 fn one_that_agrees_to_end_while_it_is_idle_ends() {
     let home = TestHome::in_memory(CCB).with_list("fixers");

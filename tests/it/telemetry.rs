@@ -1,4 +1,4 @@
-//! OpenTelemetry against a collector on loopback, which reads what it gets with the types that
+//! OpenTelemetry against a collector on loopback, which reads its requests with the types that
 //! OpenTelemetry publishes.
 
 use std::collections::{BTreeMap, HashSet};
@@ -21,10 +21,10 @@ use prost::Message;
 
 use crate::{CCB, FAKE_AGENT};
 
-/// Longer than anything here takes, unless it hangs.
+/// Time limit, longer than any step takes unless it hangs.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What a collector got, as OpenTelemetry reads it.
+/// The requests to a collector, as OpenTelemetry reads them.
 trait Read {
     fn spans(&self) -> Vec<Span>;
     /// The metrics of the last report.
@@ -326,7 +326,7 @@ fn a_director_that_is_killed_and_resumed_goes_on_with_its_trace() {
         let parent = span.parent_span_id.as_slice();
         assert!(parent.is_empty() || ids.contains(parent), "{span:?}");
     }
-    // The ones that were delivered before the kill may be sent once more, with the same ids.
+    // Spans that were delivered before the kill may be sent once more, with the same ids.
     let told: HashSet<&[u8]> = before.iter().map(|span| span.span_id.as_slice()).collect();
     assert!(told.is_subset(&ids));
     assert!(spans.len() <= ids.len() + told.len());
@@ -394,7 +394,7 @@ fn nothing_secret_is_sent_and_keys_go_to_the_collector_alone() {
         }
         assert!(body.contains("fixers"), "the resource is named");
     }
-    // What agents print is kept without the key, too.
+    // Output of agents is kept without the key, too.
     let log = scene.run(&["agent", "list", "--all"]);
     assert!(!log.stdout.contains("c0llect0r-k3y"), "{log:?}");
 }

@@ -1,4 +1,4 @@
-//! What a person at a terminal of 80 by 24 sees, and can type.
+//! The screen and the keys of a person at a terminal of 80 by 24.
 
 use std::process::Command;
 

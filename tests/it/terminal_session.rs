@@ -1,4 +1,5 @@
-//! A session as lines at a terminal of 80 by 24: what a person sees, types, is asked, and is left with.
+//! A session as lines at a terminal of 80 by 24: its output, the person's input, its questions, and
+//! its end.
 
 use harness::script::Script;
 use harness::team_session::SessionScene;
@@ -30,7 +31,7 @@ fn scene(files: &[&str]) -> SessionScene {
     scene
 }
 
-/// What the person types in: the last row that has something in it.
+/// The person's input: the last row that is not blank.
 fn last_row(screen: &Screen) -> String {
     let rows = screen.rows();
     let row = rows.iter().rev().find(|row| !row.trim().is_empty());
@@ -154,7 +155,7 @@ fn with_nothing_to_ask_it_ends_by_itself_unless_it_is_to_stay() {
         let done = |row: &String| row.starts_with('✔') && row.ends_with("write one  mate-1");
         screen.rows().iter().any(done)
     });
-    // An answer to nothing is no task, and neither is text that nobody here can work on.
+    // An answer without a question is no task, and neither is text that no agent here can work on.
     terminal.type_keys("y\r");
     terminal.wait_for_text("no question is open");
     terminal.type_keys("make it nice\r");
@@ -238,14 +239,14 @@ fn a_message_to_a_mate_is_acknowledged() {
     terminal.wait_for_text("mate-1 #1 one");
     terminal.type_keys("@mate-1 hello\r");
     terminal.wait_for_text("delivered to mate-1");
-    terminal.type_keys("@nobody hello\r");
-    terminal.wait_for_text("nobody");
+    terminal.type_keys("@ghost hello\r");
+    terminal.wait_for_text("ghost");
     terminal.type_keys("/quit\r");
     terminal.end();
 }
 
-/// What a person needs to know is on the screen: what failed and how, what it printed, where the
-/// rest is, and what to type.
+/// The screen has everything a person needs to know: the failed check and its end, its output, the
+/// path of the rest, and the next command.
 #[test]
 fn a_failed_check_can_be_read() {
     let scene = scene(&[]);

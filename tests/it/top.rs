@@ -1,5 +1,5 @@
 //! The live view at a pseudo-terminal: a team from start to end by keys alone, and a terminal that
-//! is given back as it was, whatever happens.
+//! is restored in every case.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
@@ -30,8 +30,7 @@ fn on_main(scene: &SessionScene, file: &str) -> bool {
     !scene.repo.git(&["ls-tree", "main", file]).is_empty()
 }
 
-/// Types and waits for what it leads to. Esc has to be taken in before the next key, or the two
-/// are one.
+/// Types and waits for the result. Esc has to be read before the next key, or the two are one.
 fn press(terminal: &mut Terminal, keys: &str, leads_to: &str) -> Screen {
     terminal.type_keys(keys);
     terminal.wait_for_text(leads_to)
@@ -52,7 +51,7 @@ fn wait_for_all(terminal: &Terminal, texts: &[&str]) -> Screen {
     })
 }
 
-/// What the permission is asked for, as the view shows it.
+/// The subject of the permission, as the view shows it.
 const NPM: &str = "\"command\": \"npm publish\"";
 
 fn clear_filter(terminal: &mut Terminal) {
@@ -60,7 +59,7 @@ fn clear_filter(terminal: &mut Terminal) {
     terminal.wait_for("no filter", |screen| !screen.text().contains("filter:"));
 }
 
-/// Asks whether it may publish something.
+/// Asks for permission to publish a package.
 fn asks(allowed: Vec<Do>, denied: Vec<Do>) -> Do {
     Do::Ask {
         id: "q1".into(),
@@ -130,7 +129,7 @@ fn a_team_is_taken_from_start_to_end_by_keys_alone() {
     four_tasks(&scene);
     let mut terminal = start(&scene.command(&SESSION));
 
-    // What needs somebody: a permission is denied, a plan approved.
+    // Items that need a person: a permission is denied, a plan approved.
     terminal.wait_for_text("mate-1 asks to use Bash");
     terminal.wait_for_text("mate-2 asks to approve the plan");
     terminal.type_keys("!");
@@ -144,7 +143,7 @@ fn a_team_is_taken_from_start_to_end_by_keys_alone() {
     press(&mut terminal, "a", "Nothing needs you.");
     harness::write(&scene.home.path().join("approved"), "");
 
-    // A look into an agent, and a message to it.
+    // A view of an agent, and a message to it.
     press(&mut terminal, "1", "#3 write three");
     choose(&mut terminal, "three");
     press(&mut terminal, "\r", "running · fake");
@@ -384,7 +383,7 @@ fn ctrl_z_gives_the_terminal_back_and_going_on_takes_it_again() {
     let mut terminal = idle(&scene, &[]);
     terminal.type_keys("\x1a");
     is_given_back(&terminal);
-    // To go on before it has stopped would leave it stopped.
+    // A continue signal before it has stopped would leave it stopped.
     let stat = format!("/proc/{}/stat", terminal.pid());
     let wait_for_stop = || {
         wait_until(LONG, "it to be stopped", || {
@@ -465,7 +464,7 @@ fn where_a_view_cannot_be_there_is_a_way_around() {
     assert_eq!(piped.code, Some(2), "{piped:?}");
 }
 
-/// The view is of the repository, so nobody has named the team.
+/// The view is of the repository, so the command names no team.
 #[test]
 fn a_team_that_is_deleted_is_said_to_be_gone_and_shown_as_it_was() {
     let scene = SessionScene::new(CCB);
@@ -482,7 +481,7 @@ fn a_team_that_is_deleted_is_said_to_be_gone_and_shown_as_it_was() {
     assert_eq!(terminal.end().0, Some(0));
 }
 
-/// What agents print is text: it moves no cursor, sets no title and clears nothing.
+/// Output of agents is text: it moves no cursor, sets no title and clears nothing.
 #[test]
 fn nothing_an_agent_prints_is_interpreted() {
     let scene = SessionScene::new(CCB);
@@ -491,7 +490,7 @@ fn nothing_an_agent_prints_is_interpreted() {
     scene.task("hostile", &["--run", &format!("{hostile} {gate}")]);
     let session = ["--runtime", "shell", "--merge", "never"];
     let mut terminal = start(&scene.command(&session));
-    // Its row shows what it printed last.
+    // Its row shows its last output.
     terminal.wait_for_text("after");
     terminal.type_keys("\r");
     let screen = wait_for_all(&terminal, &["after", "running · shell"]);

@@ -15,8 +15,8 @@ fn events(at: &Workplace) -> Vec<String> {
         .collect()
 }
 
-/// The steps of the walk-through: tasks, trees bound to them, work, keep one, remove the other
-/// with its task, and everything again from what is on disk.
+/// The steps of the walk-through: tasks, worktrees bound to them, work, keep one, remove the other
+/// with its task, and everything again from disk.
 #[test]
 fn tasks_and_trees_from_beginning_to_end() {
     let at = Workplace::new(CCB);
@@ -93,7 +93,7 @@ fn tasks_and_trees_from_beginning_to_end() {
     );
     assert_eq!(last["worktree"]["status"], "removed");
 
-    // Nothing is remembered but what is on disk: each command is a process of its own.
+    // Only the disk has state: each command is a process of its own.
     let list = at.ok(&["worktree", "list", "--all"]);
     let rows = list["worktrees"].as_array().unwrap();
     let row = |name: &str| rows.iter().find(|row| row["name"] == name).unwrap();
@@ -237,7 +237,7 @@ fn run_passes_codes_on_and_ends_in_time() {
     assert_eq!(run("1", "sleep 1000 & sleep 1000").code, Some(5));
     let answer = at.run(&["worktree", "run", "x", "--", "no-such-program"]);
     assert_eq!(answer.json()["error"]["kind"], "not_run");
-    // A tree in which something runs is not removed; a signal ends what runs.
+    // A worktree in which a command runs is not removed; a signal ends the command.
     let flag = at.repo.beside("started");
     let script = format!("touch {}; sleep 1000", flag.display());
     let args = ["worktree", "run", "x", "--", "sh", "-c", &script];
@@ -274,18 +274,18 @@ fn a_binding_is_kept_on_both_sides() {
     let bound = at.ok(&["worktree", "bind", "a", "2"]);
     assert_eq!(bound["task"]["status"], "pending");
     assert_eq!((tree_of(2), task_of("a")), ("a".into(), "2".into()));
-    // Another task takes the tree over.
+    // Another task takes the worktree over.
     let bound = at.ok(&["worktree", "bind", "a", "1"]);
     assert_eq!(bound["task"]["status"], "in_progress");
     assert!(bound["task"]["owner"].is_null());
     assert_eq!((tree_of(1), tree_of(2)), ("a".into(), Value::Null));
-    // A task moves to another tree.
+    // A task moves to another worktree.
     at.ok(&["worktree", "bind", "b", "1"]);
     assert_eq!((task_of("a"), task_of("b")), (Value::Null, "1".into()));
     at.fails(3, "no_task", &["worktree", "unbind", "a"]);
     at.ok(&["worktree", "unbind", "b"]);
     assert_eq!((tree_of(1), task_of("b")), (Value::Null, Value::Null));
-    // Somebody else's task is refused, and nothing is bound.
+    // The task of another agent is refused, and nothing is bound.
     at.ok(&["task", "update", "3", "--owner", "ann"]);
     at.fails(
         4,

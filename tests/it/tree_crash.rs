@@ -1,11 +1,11 @@
-//! Kills the process at every write point of making, removing, bringing back and collecting
-//! trees, and looks at what is left.
+//! Kills the process at every write point of making, removing, restoring and collecting worktrees,
+//! and checks the result.
 //!
-//! As in `crash`, each scenario is traced once to learn which points it passes, then run once
-//! per pass with a crash at exactly that pass, and once with a full disk where a write can
-//! fail. The next command that changes trees must leave everything settled: the tree is there
-//! and whole, or it is gone and undo brings it back whole. Where the crash left something half
-//! done, the recovery is crashed at each of its own steps as well.
+//! As in `crash`, each scenario is traced once to learn which points it passes, then run once per
+//! pass with a crash at exactly that pass, and once with a full disk where a write can fail. The
+//! next command that changes worktrees must leave everything settled: the worktree is there and
+//! whole, or it is gone and undo restores it whole. Where the crash left an operation half done,
+//! the recovery is crashed at each of its own steps as well.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::process::ExitStatusExt;
@@ -23,24 +23,24 @@ struct Scenario {
     name: &'static str,
     setup: fn(&Workplace),
     command: &'static [&'static str],
-    /// What must be so of the tree in the end.
+    /// The required state of the worktree in the end.
     after: After,
-    /// What else must be so after every crash; told where it happened.
+    /// A further check after every crash, with its point.
     check: fn(&Workplace, &str),
 }
 
-/// What becomes of the tree `x`.
+/// The required state of the worktree `x`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum After {
-    /// It can be had, and nothing is in it.
+    /// It can be created, and is clean.
     Clean,
-    /// The work that was in it before is there as it was.
+    /// Its earlier work is there unchanged.
     SameWork,
-    /// The scenario's own check says.
+    /// The scenario's own check decides.
     Checked,
 }
 
-/// The store's point before everything git wrote goes to the disk.
+/// The store's point before all of git's writes are synced.
 pub(crate) const FILE_SYSTEM_SYNC: &str = "file-system.sync";
 
 const SCENARIOS: &[Scenario] = &[
@@ -89,7 +89,7 @@ const SCENARIOS: &[Scenario] = &[
         check: |_, _| {},
     },
     Scenario {
-        name: "checking out again what somebody deleted",
+        name: "checking out a deleted worktree again",
         setup: |at| {
             at.ok(&["worktree", "create", "x"]);
             std::fs::remove_dir_all(at.repo.tree("x")).unwrap();
@@ -130,7 +130,7 @@ const SCENARIOS: &[Scenario] = &[
         check: landed_or_not,
     },
     Scenario {
-        name: "a squash onto a branch nobody has checked out",
+        name: "a squash onto a branch that is not checked out",
         setup: |at| {
             with_two_sides(at);
             at.repo.git(&["checkout", "-q", "-b", "elsewhere"]);
@@ -219,7 +219,7 @@ const SCENARIOS: &[Scenario] = &[
         },
     },
     Scenario {
-        name: "a tree of the pool that somebody works in",
+        name: "a worktree of the pool that is in use",
         setup: |at| {
             at.ok(&["worktree", "pool", "fill", "1"]);
             write(&at.repo.tree("ccb-pool-1").join("precious"), "work");
@@ -294,15 +294,15 @@ const SCENARIOS: &[Scenario] = &[
     },
 ];
 
-/// What an agent does that commits.
+/// An agent that commits.
 const AGENT: &str = "set -e; test -e ours || { echo ours > ours; git add ours; \
                      git -c user.name=a -c user.email=a@a commit -qm ours; }";
-/// And one that stashes.
+/// An agent that stashes.
 const STASHES: &str =
     "set -e; echo stashed > readme; git -c user.name=a -c user.email=a@a stash -q";
 
-/// The worktree is an ordinary one, and what its agent committed, if it came to that, is on its
-/// branch; trying again gets it there.
+/// The worktree is an ordinary one, and its agent's commits, if there are any, are on its branch; a
+/// second try gets them there.
 fn committed_or_not(at: &Workplace, about: &str) {
     let tree = at.repo.tree("x");
     assert!(tree.join(".git").is_file(), "{about}");
@@ -328,7 +328,7 @@ fn committed_or_not(at: &Workplace, about: &str) {
     assert!(!stay.exists(), "{about}");
 }
 
-/// A tree `x` with a commit, and another one on main.
+/// A worktree `x` with a commit, and another one on main.
 fn with_two_sides(at: &Workplace) {
     at.ok(&["worktree", "create", "x"]);
     let tree = at.repo.tree("x");
@@ -340,8 +340,8 @@ fn with_two_sides(at: &Workplace) {
     at.repo.git(&["commit", "-qm", "theirs"]);
 }
 
-/// Main is where it was, or where it was to go, and so are the files of whoever is on it;
-/// trying again gets it there.
+/// Main is at its old commit, or at the new one, and so are the files of its checkout; a second try
+/// gets it there.
 fn landed_or_not(at: &Workplace, about: &str) {
     let files = at.repo.git(&["ls-tree", "--name-only", "main"]);
     let subject = at.repo.git(&["log", "-1", "--format=%s", "main"]);
@@ -362,8 +362,8 @@ fn landed_or_not(at: &Workplace, about: &str) {
     assert_eq!(at.repo.git(&["status", "--porcelain"]), "", "{about}");
 }
 
-/// The landing is there or it is not, on main as in the files of whoever is on it and in the list
-/// of landings; trying again undoes it.
+/// The landing is there or it is not, on main as in the files of its checkout and in the list of
+/// landings; a second try undoes it.
 fn undone_or_not(at: &Workplace, about: &str) {
     let listed = at.ok(&["undo", "--show"])["landings"].clone();
     assert_eq!(
@@ -447,7 +447,7 @@ fn sweep(scenario: &Scenario, sample: Sample) -> (BTreeSet<String>, usize) {
         std::fs::remove_dir_all(at.repo.main()).unwrap();
         copy(&saved, at.repo.main());
     };
-    // Trees hold absolute paths, so every run has to happen in the same place.
+    // Worktrees hold absolute paths, so every run has to happen in the same place.
     let whole = if scenario.after == After::SameWork {
         if !at.repo.tree("x").exists() {
             at.ok(&["worktree", "undo", "x"]);
@@ -461,7 +461,7 @@ fn sweep(scenario: &Scenario, sample: Sample) -> (BTreeSet<String>, usize) {
     let passes = traced(&at, scenario.command);
     let mut visited: BTreeSet<String> = passes.iter().map(|(point, _)| point.clone()).collect();
     let mut count = 0;
-    // What happens before a file has its name leaves nothing but a temporary file.
+    // A crash before a file has its name leaves only a temporary file.
     let invisible = ["stage.opened", "stage.written", "log.half"];
     for pass in passes
         .iter()
@@ -471,7 +471,7 @@ fn sweep(scenario: &Scenario, sample: Sample) -> (BTreeSet<String>, usize) {
         restore();
         crash(&at, scenario.command, pass);
         count += 1;
-        // What a user might do before ccb comes to tidy up.
+        // A command the user might run before ccb cleans up.
         at.repo.git(&["worktree", "prune"]);
         at.repo.git(&["clean", "-fdxq"]);
         let half_done = at.ok(&["worktree", "list", "--all", "--quick"])["worktrees"]
@@ -483,7 +483,7 @@ fn sweep(scenario: &Scenario, sample: Sample) -> (BTreeSet<String>, usize) {
         visited.extend(recovery.iter().map(|(point, _)| point.clone()));
         check(&at, &about, scenario.after, whole.as_ref());
         (scenario.check)(&at, &about);
-        // The steps of the recovery itself; those of `create.` are about the next tree.
+        // The steps of the recovery itself; those of `create.` are about the next worktree.
         let settles = |point: &str| match point.split_once('.') {
             Some(("removal" | "undo", _)) => half_done,
             Some((part, _)) => matches!(part, "leave" | "import"),
@@ -537,7 +537,7 @@ fn check(at: &Workplace, about: &str, after: After, whole: Option<&View>) {
     }
     let doctor = at.run(&["doctor"]);
     let findings = doctor.json()["findings"].clone();
-    // One scenario begins with a directory that somebody deleted.
+    // One scenario begins with a directory that a user deleted.
     let but_gone = |finding: &&Value| finding["kind"] != "tree_missing";
     let findings = findings.as_array().unwrap();
     let left: Vec<&Value> = findings.iter().filter(but_gone).collect();
@@ -563,7 +563,7 @@ fn check(at: &Workplace, about: &str, after: After, whole: Option<&View>) {
         }
         assert_eq!(view(&at.repo.tree("x")), *whole, "{about}");
     } else if after == After::Clean {
-        // Whatever became of it, it can be had.
+        // Whatever state it is in, it can be created.
         at.ok(&["worktree", "create", "x"]);
         let status = at.ok(&["worktree", "status", "x"]);
         assert_eq!(status["changes"]["state"], "clean", "{about}: {status}");
@@ -571,7 +571,7 @@ fn check(at: &Workplace, about: &str, after: After, whole: Option<&View>) {
     at.repo.check_sound();
 }
 
-/// Everything that could be lost of a tree.
+/// All parts of a worktree that could be lost.
 #[derive(Debug, PartialEq)]
 struct View {
     files: BTreeMap<String, Vec<u8>>,

@@ -1,5 +1,5 @@
-//! Putting a tree's commits onto another branch: what lands, what is refused, and that a
-//! refusal leaves everything as it was.
+//! Landing a worktree's commits on another branch: landings, refusals, and that a refusal changes
+//! nothing.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::CCB;
 
-/// A tree `x` with two commits, and a commit on main that has nothing to do with them.
+/// A worktree `x` with two commits, and an unrelated commit on main.
 fn diverged() -> Workplace {
     let at = Workplace::new(CCB);
     at.ok(&["worktree", "create", "x"]);
@@ -34,7 +34,7 @@ fn subjects(at: &Workplace, range: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Everything that must not change when nothing lands.
+/// All state that must not change when nothing lands.
 fn scene(at: &Workplace) -> String {
     let refs = at.repo.git(&["for-each-ref"]);
     let trees = at.repo.git(&["worktree", "list", "--porcelain"]);
@@ -105,7 +105,7 @@ fn authors_and_words_stay_and_nobody_is_asked_for_a_name() {
         "Ann Other <ann@example.org>|ccb|Add three\n\nBecause."
     );
 
-    // With an identity of one's own, that; and of a single commit its author and message.
+    // With a configured identity, that one; and of a single commit its author and message.
     at.repo.git(&["config", "user.name", "Mine"]);
     at.repo.git(&["config", "user.email", "mine@example.org"]);
     at.ok(&["worktree", "create", "y"]);
@@ -202,10 +202,10 @@ fn the_target_can_be_any_branch_whether_checked_out_or_not() {
     ]);
     let before = at.repo.surroundings();
 
-    // Nowhere: a fast-forward of a ref.
+    // Without a checkout: a fast-forward of a ref.
     at.ok(&["worktree", "merge", "x", "--into", "other"]);
     assert_eq!(tip(&at, "other"), tip(&at, "worktree/x"));
-    // In a linked tree: its files move too.
+    // In a linked worktree: its files move too.
     let answer = at.ok(&["worktree", "merge", "x", "--into", "refs/heads/elsewhere"]);
     assert_eq!(answer["merge"]["checkout"], *linked.to_str().unwrap());
     assert!(linked.join("one").exists());
@@ -324,7 +324,7 @@ fn a_target_that_moves_during_the_check_is_merged_again() {
     assert_eq!(all, ["first", "Theirs", "Late", "Add one", "Add two"]);
     assert_eq!(at.repo.git(&["status", "--porcelain"]), "");
 
-    // One that never stands still is given up on, as it is.
+    // The landing gives up on a branch that never stands still, and leaves it unchanged.
     at.ok(&["worktree", "create", "y", "--base", "main~1"]);
     commit(&at.repo.tree("y"), "four", "4", "Add four");
     let check = format!(
@@ -443,10 +443,10 @@ fn work_after_a_landing_counts_as_before() {
     commit(&at.repo.tree("x"), "more", "m", "More");
     at.fails(4, "has_changes", &["worktree", "remove", "x"]);
     git(&at.repo.tree("x"), &["reset", "-q", "--hard", "HEAD~1"]);
-    // Reset away, but in no branch: still somebody's work.
+    // Reset away, but in no branch: it still counts as work.
     at.fails(4, "has_changes", &["worktree", "remove", "x"]);
 
-    // A landing that was taken back no longer counts.
+    // A landing that was undone no longer counts.
     at.ok(&["worktree", "create", "y", "--base", "main~1"]);
     commit(&at.repo.tree("y"), "why", "y", "Why");
     at.ok(&["worktree", "merge", "y", "--strategy", "squash"]);

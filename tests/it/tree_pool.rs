@@ -1,4 +1,4 @@
-//! Trees that were made before anybody asked: handed out as new, never with somebody's work.
+//! Worktrees made in advance: as new for their users, and never with work of others.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -47,7 +47,7 @@ fn a_tree_of_the_pool_becomes_one_like_any_other() {
     at.repo.check_sound();
     assert_eq!(at.ok(&["doctor"])["findings"], serde_json::json!([]));
 
-    // Work in it, a removal and its undo are as ever.
+    // Work in it, a removal and its undo are as with any other.
     write(&tree.join("new"), "x");
     git(&tree, &["add", "."]);
     git(&tree, &["commit", "-qm", "work"]);
@@ -89,7 +89,7 @@ fn the_base_is_the_one_asked_for_whatever_the_pool_was_made_from() {
     at.repo.check_sound();
 }
 
-/// Makes something of a tree of the pool that is not as it was made.
+/// Changes a worktree of the pool.
 type Meddle = fn(&Path);
 
 #[test]
@@ -125,7 +125,7 @@ fn what_somebody_did_in_a_tree_of_the_pool_is_rescued_not_handed_out() {
         assert_eq!(status["changes"]["state"], "clean", "{what}: {status}");
         assert!(!made.join("precious.ignored").exists(), "{what}");
         assert!(pool(&at).is_empty(), "{what}");
-        // As after any removal: all of it can be had back.
+        // As after any removal: all of it can be restored.
         at.ok(&["worktree", "undo", "ccb-pool-1"]);
         assert_eq!(inode(&tree), was, "{what}");
         assert_eq!(git(&tree, &["reflog", "--format=%H"]), log, "{what}");
@@ -148,7 +148,7 @@ fn set_up_is_done_when_a_tree_is_handed_out() {
         pooled.join("build/out").exists(),
         "slow things are done before"
     );
-    // What is small is done late, so that it is as it is then.
+    // Small files are copied late, so that they are current.
     at.repo.write("key.ignored", "secret");
     at.repo.write(".claude/settings.local.json", "{}");
     let was = inode(&pooled.join("build/out"));
@@ -193,7 +193,7 @@ fn a_tree_that_does_not_suit_is_left_in_the_pool() {
     assert_eq!(pool(&at).len(), 1, "that one is whole");
     assert!(at.repo.tree("part/src/lib").exists());
     at.home.settings(r#"{"worktree":{"sparsePaths":["src"]}}"#);
-    // Filling replaces what no longer suits.
+    // Filling replaces those that no longer fit.
     let filled = at.ok(&["worktree", "pool", "fill", "1"]);
     assert_eq!(filled["pool"]["made"], 1, "{filled}");
     assert_eq!(filled["pool"]["retired"], 1, "{filled}");
@@ -251,12 +251,12 @@ fn many_take_at_once_and_the_pool_fills_up_again_behind_them() {
         let status = at.ok(&["worktree", "status", &format!("t{n}")]);
         assert_eq!(status["changes"]["state"], "clean", "t{n}: {status}");
     }
-    // In the background, by processes nobody waits for.
+    // In the background, by processes that no command waits for.
     let limit = Duration::from_secs(60);
     harness::wait_until(limit, "the pool is full again", || pool(&at).len() == 2);
-    // The one that made the last is still at the end of its work.
+    // The process that made the last one may not have ended yet.
     let lock = at.repo.ours().join("locks/pool");
-    harness::wait_until(limit, "nobody is filling it", || {
+    harness::wait_until(limit, "no process to fill it", || {
         store::lock::FileLock::try_exclusive(&lock)
             .unwrap()
             .is_some()
@@ -268,7 +268,7 @@ fn many_take_at_once_and_the_pool_fills_up_again_behind_them() {
 #[test]
 fn trees_that_only_have_names_like_those_of_the_pool_are_left_alone() {
     let at = Workplace::new(CCB);
-    // The user's own, and one that was brought back because of what is in it.
+    // The user's own, and one that was restored because of its content.
     at.ok(&["worktree", "create", "ccb-pool-notes"]);
     at.ok(&["worktree", "pool", "fill", "1"]);
     let pooled = at.repo.tree("ccb-pool-1");

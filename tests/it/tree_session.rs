@@ -1,4 +1,4 @@
-//! A session enters a tree and leaves it again.
+//! A session enters a worktree and leaves it again.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::CCB;
 
-/// As a session with this id would run it, in `dir`.
+/// Runs a command as a session with this id would, in `dir`.
 fn run_as(at: &Workplace, session: &str, dir: &Path, args: &[&str]) -> Answer {
     let mut command = at.command(&[&["--json"], args].concat());
     command.current_dir(dir);
@@ -32,7 +32,7 @@ fn fails_as(at: &Workplace, session: &str, code: i32, kind: &str, args: &[&str])
     error
 }
 
-/// What a shell gets to see.
+/// The output for a shell.
 fn printed(mut command: Command) -> String {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{output:?}");
@@ -87,13 +87,13 @@ fn the_record_has_what_it_takes_to_go_back() {
     assert_eq!(answer["session"]["worktreeName"], "x");
     assert_eq!(answer["worktree"]["created"], true);
 
-    // What others keep in the file stays.
-    stored["lead"] = "somebody".into();
+    // Unknown keys in the file are kept.
+    stored["lead"] = "another".into();
     stored["worktree"]["creationDurationMs"] = took;
     write(&file, &stored.to_string());
     ok_as(&at, id, &["worktree", "exit", "--remove"]);
     let stored: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
-    assert_eq!(stored["lead"], "somebody");
+    assert_eq!(stored["lead"], "another");
     assert_eq!(stored.get("worktree"), None);
     assert!(!at.repo.tree("x").exists());
 }
@@ -117,7 +117,7 @@ fn one_tree_at_a_time_and_ones_own() {
     // Another session whose team has the same name by chance.
     fails_as(&at, two, 4, "not_yours", &["worktree", "exit", "--remove"]);
     assert!(at.repo.tree("x").exists());
-    // Another one altogether has a tree of its own, but not this one to take away.
+    // A different session has a worktree of its own, but may not remove this one.
     ok_as(&at, "bbbbbbbb", &["worktree", "enter", "z"]);
     ok_as(&at, "bbbbbbbb", &["worktree", "exit", "--remove"]);
     assert!(at.repo.tree("x").exists() && !at.repo.tree("z").exists());

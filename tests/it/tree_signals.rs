@@ -1,4 +1,4 @@
-//! A signal that ends ccb ends what it has started first, and what that has started.
+//! A signal that ends ccb first ends the programs ccb has started, and their children.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -12,7 +12,8 @@ use crate::CCB;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// A script that notes its process id and stays. With `deaf` it ignores what asks it to end.
+/// A script that records its process id and keeps running. With `deaf` it ignores signals that ask
+/// it to end.
 fn helper(dir: &Path, deaf: bool) -> (PathBuf, PathBuf) {
     let (script, noted) = (dir.join("helper.sh"), dir.join("helper.pid"));
     let trap = if deaf { "trap '' TERM INT HUP\n" } else { "" };
@@ -58,7 +59,7 @@ fn start(at: &Workplace, args: &[&str]) -> Child {
 
 /// Sends the signal while the helper runs; ccb ends by it, and the helper has ended by then.
 fn ends_with_ccb(mut ccb: Child, pid: i32, by: Signal) {
-    // The trap works: the helper stays as long as nobody ends it.
+    // The trap works: the helper runs until a signal ends it.
     assert!(is_alive(pid));
     signal(&ccb, by);
     let mut ended = None;
@@ -89,7 +90,7 @@ fn a_remotes_helper_ends_with_the_command_that_fetches() {
         at.repo.git(&["config", "protocol.ext.allow", "always"]);
         let ccb = start(&at, &["worktree", "create", "one"]);
         ends_with_ccb(ccb, noted(&file), by);
-        // The repository is as before, and the next one can begin.
+        // The repository is unchanged, and the next command can begin.
         at.repo.git(&["config", "--unset", "remote.origin.url"]);
         at.home.settings("{}");
         at.ok(&["worktree", "create", "one"]);

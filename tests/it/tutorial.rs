@@ -1,5 +1,5 @@
-//! docs/tutorial.md, typed line by line at a terminal: every command works, and what the tutorial
-//! shows is what a person sees.
+//! docs/tutorial.md, typed line by line at a terminal: every command works, and the screen shows
+//! what the tutorial shows.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -10,18 +10,18 @@ use harness::terminal::Terminal;
 use crate::{CCB, ON_TERMINAL};
 
 const TUTORIAL: &str = include_str!("../../docs/tutorial.md");
-/// Between a question and the answer that is typed.
+/// The text between a question and the typed answer.
 const ASKED: &str = "[d]iff ";
 const ASKED_TO: &str = "[y/N] ";
 
-/// One command of the tutorial, and what it shows below it.
+/// One command of the tutorial, and its output below it.
 #[derive(Debug, Default)]
 struct Step {
     command: String,
     shown: Vec<String>,
 }
 
-/// The commands of all `console` blocks, in order. A line that ends in a backslash goes on.
+/// The commands of all `console` blocks, in order. A line that ends in a backslash continues.
 fn steps() -> Vec<Step> {
     let mut steps: Vec<Step> = Vec::new();
     let (mut inside, mut goes_on) = (false, false);
@@ -50,7 +50,7 @@ fn steps() -> Vec<Step> {
     steps
 }
 
-/// True if two words are the same but for what differs from run to run: times, commits, ids.
+/// True if two words are the same but for parts that differ from run to run: times, commits, ids.
 fn same_word(told: &str, seen: &str) -> bool {
     told == seen || (shape(told).is_some() && shape(told) == shape(seen))
 }
@@ -86,7 +86,7 @@ fn same_line(told: &str, seen: &str) -> bool {
             .all(|(told, seen)| same_word(told, seen))
 }
 
-/// The answers that are typed to questions in what a step shows.
+/// The typed answers to questions in the output of a step.
 fn answers(step: &Step) -> Vec<(String, String)> {
     let asked = step.shown.iter().filter_map(|line| {
         let mark = [ASKED, ASKED_TO]

@@ -87,7 +87,7 @@ fn what_cannot_be_read_is_refused_with_the_nearest_name() {
     let message = refused["error"]["message"].as_str().unwrap();
     assert!(message.contains("another value"), "{message}");
     assert_eq!(home.board_bytes(), before);
-    // The trap: what can be read is taken.
+    // The trap: readable keys are accepted.
     home.ok(&["task", "update", "1", "--meta", r#"ccb.verify="a""#]);
     assert_eq!(check_of(&home, 1), "a");
 }
@@ -114,7 +114,7 @@ fn an_unclear_check_of_another_program_never_counts_as_none() {
         assert!(shown["task"]["warning"].is_string(), "{shown}");
         let findings = home.run(&["doctor"]);
         assert!(findings.stdout.contains("task update 2"), "{findings:?}");
-        // The lead decides, and the task goes on with that check.
+        // The lead decides, and the task continues with that check.
         let mut update = vec!["task", "update", "2", "--verify", "true"];
         if metadata["ccb"].is_string() {
             update.extend(["--meta", "ccb.stray=null"]);

@@ -1,4 +1,4 @@
-//! `ccb web`: who may ask, what is answered, and that a browser that comes back misses nothing.
+//! `ccb web`: its rights, its answers, and that a browser that comes back misses nothing.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{CCB, FAKE_AGENT};
 
-/// Longer than anything here takes, unless it hangs.
+/// Time limit, longer than any step takes unless it hangs.
 pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// A page that is served until the test ends.
@@ -21,7 +21,7 @@ pub(crate) struct Page {
     pub(crate) child: Child,
     pub(crate) address: String,
     pub(crate) url: String,
-    /// What lets in one browser.
+    /// The code that lets in one browser.
     pub(crate) code: String,
     cookie: OnceLock<String>,
 }
@@ -40,7 +40,7 @@ impl Page {
         Self::start(scene.command(&[listen, more].concat()))
     }
 
-    /// Under the address that `more` names; with what it says on its standard error before that.
+    /// A page at the address that `more` names; with the earlier output on its standard error.
     pub(crate) fn heard(scene: &SessionScene, more: &[&str]) -> (Self, String) {
         let mut command = scene.command(&[&["--json", "web"], more].concat());
         let errors = scene.home.path().join("errors");
@@ -50,7 +50,7 @@ impl Page {
         (page, std::fs::read_to_string(&errors).expect("text"))
     }
 
-    /// A server that is started like this.
+    /// A server that is started by this command.
     pub(crate) fn start(mut command: Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().expect("ccb starts");
         let mut line = String::new();
@@ -111,7 +111,7 @@ impl Page {
         self.cookie.get_or_init(enter).clone()
     }
 
-    /// The header with which a browser says that our page asks.
+    /// The header with which a browser names our page as the origin.
     pub(crate) fn origin(&self) -> String {
         format!("Origin: http://{}", self.address)
     }
@@ -156,7 +156,7 @@ impl Page {
         panic!("no event");
     }
 
-    /// Updates until one says so, each from where the last one ended.
+    /// Updates until `is_it`, each from the end of the last one.
     pub(crate) fn until(&self, what: &str, mut is_it: impl FnMut(&Value) -> bool) -> Value {
         let (mut seen, mut all) = self.update(None);
         wait_until(LIMIT, what, || {
@@ -217,7 +217,7 @@ fn a_code_becomes_a_cookie_and_nothing_is_answered_without_one() {
     assert_eq!(status, 401);
     let (status, head, body) = page.enter();
     assert_eq!(status, 200, "{head}");
-    // The page that follows has no code in its address, and says nobody where it comes from.
+    // The page that follows has no code in its address, and sends no referrer.
     assert!(!body.contains(&page.code), "{body}");
     assert!(head.contains("referrer-policy: no-referrer"), "{head}");
     assert!(
@@ -237,7 +237,7 @@ fn a_code_becomes_a_cookie_and_nothing_is_answered_without_one() {
     ] {
         assert!(head.contains(header), "{header}: {head}");
     }
-    // A cookie alone changes nothing: the request has to say that it comes from our page.
+    // A cookie alone changes nothing: the request has to name our page as its origin.
     let act = json!({"team": "board", "act": {"do": "say", "text": "hello"}}).to_string();
     let post = [
         "POST /api/act HTTP/1.1",
@@ -290,7 +290,7 @@ fn other_origins_and_rebound_names_are_refused_even_with_the_cookie() {
             assert!(!head.contains("access-control-allow"), "{head}");
         }
     }
-    // Asked in advance, too.
+    // The same for preflight requests.
     let lines = [
         "OPTIONS /api/act HTTP/1.1",
         &host,
@@ -339,7 +339,7 @@ fn a_browser_that_comes_back_is_sent_what_it_missed() {
         let (status, body) = page.get(path);
         assert!((400..500).contains(&status), "{path}: {status} {body}");
     }
-    // What was done is landed, taken back, and sent back with feedback.
+    // The work is landed, undone, and sent back with feedback.
     let (status, said) = page.act("board", &json!({"do": "land", "tasks": ["1"]}));
     assert_eq!(status, 200, "{said}");
     page.until("landed", |all| {
@@ -388,7 +388,7 @@ fn a_request_is_answered_once() {
     let act = need["answers"][0]["act"].clone();
     assert_eq!(act["do"], "approve", "{need}");
     assert_eq!(page.act("board", &act).0, 200);
-    // The second one is told what happened instead.
+    // The second request gets the actual state instead.
     let (status, said) = page.act("board", &act);
     assert_eq!(status, 409, "{said}");
     let gone = |all: &Value| plan(all).is_none();

@@ -114,7 +114,7 @@ fn a_browser_that_sleeps_is_not_remembered_and_misses_nothing() {
     create(&scene, 300, "before");
     let page = Page::of(&scene, &[]);
     let (seen, _) = page.update(None);
-    // It listens, and takes in nothing.
+    // It listens, and reads nothing.
     let asleep = page.send(
         &["GET /events HTTP/1.1", &page.host(), &page.signed_in()],
         "",
@@ -125,7 +125,7 @@ fn a_browser_that_sleeps_is_not_remembered_and_misses_nothing() {
         page.until("others see them", |all| tasks(all) == 300 * (round + 2));
     }
     assert!(memory(&page) < 150, "{} MB", memory(&page));
-    // Awake again, it is told what it does not know, and in the end knows everything.
+    // Awake again, it gets the missing updates, and in the end knows everything.
     let mut known = std::collections::HashSet::new();
     for line in BufReader::new(asleep).lines() {
         let line = line.expect("an event");
@@ -140,7 +140,7 @@ fn a_browser_that_sleeps_is_not_remembered_and_misses_nothing() {
         }
     }
     assert_eq!(known.len(), 2_700);
-    // One whose line broke says what it saw last.
+    // A client with a broken connection names the last update it saw.
     let (_, missed) = page.update(Some(&seen));
     assert_eq!(
         (missed["reset"].clone(), tasks(&missed)),
@@ -204,7 +204,7 @@ fn a_director_that_dies_while_looked_at_is_shown_as_interrupted() {
     session.wait().expect("it ends");
     let all = page.until("it is interrupted", |all| life(all) == "interrupted");
     assert_eq!(all["set"]["team/board"]["director"], Value::Null, "{all}");
-    // Somebody goes on with it, in another terminal.
+    // The session continues, in another terminal.
     harness::write(&gate, "");
     assert_eq!(scene.session(&["--merge", "never"]).code, Some(0));
     page.until("it has ended", |all| {

@@ -1,5 +1,5 @@
-//! Who comes in to the page of `ccb web`: a person, once with an address, or with a token that is in no
-//! file; never an agent, whatever it has found.
+//! The entrance to the page of `ccb web`: for a person, once with an address, or with a token that
+//! is in no file; never for an agent, whatever it has found.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ fn say(page: &Page, cookie: &str) -> (Vec<String>, String) {
     (lines.map(str::to_owned).to_vec(), act.to_string())
 }
 
-/// A request as a process sends it that has it in a file, and where the answer is to be.
+/// A request in a file, for the process that sends it, and the path of the answer.
 struct Sent {
     command: String,
     answer: PathBuf,
@@ -54,14 +54,14 @@ impl Sent {
         Self { command, answer }
     }
 
-    /// Sends it from a process that is no agent's; the answer.
+    /// Sends it from a process that is no agent's; returns the answer.
     fn by_nobody(&self) -> String {
         let ended = Command::new("sh").args(["-c", &self.command]).status();
         assert!(ended.unwrap().success());
         self.answered()
     }
 
-    /// The answer, which is taken away.
+    /// The answer, which is removed.
     fn answered(&self) -> String {
         let text = std::fs::read_to_string(&self.answer).expect("an answer");
         std::fs::remove_file(&self.answer).unwrap();
@@ -77,7 +77,7 @@ fn tasks(scene: &SessionScene) -> usize {
 /// An agent whose program is a shell runs `lines`, to its end.
 fn agent(scene: &SessionScene, lines: &[&str]) {
     static COUNT: AtomicUsize = AtomicUsize::new(1);
-    // The one before may not be done with its end, and keeps its name until then.
+    // The one before may not have ended yet, and keeps its name until then.
     let name = format!("mallory-{}", COUNT.fetch_add(1, Ordering::Relaxed));
     let script = lines.join("\n");
     let spawn = ["agent", "spawn", "--runtime", "shell", "--name", &name];
@@ -104,8 +104,8 @@ fn holding(dir: &Path, text: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// With secrets that it must have found somewhere, an agent neither comes in nor decides; each of its
-/// requests works for somebody else.
+/// With secrets that it must have found somewhere, an agent neither comes in nor decides; each of
+/// its requests works for a person.
 fn agents_are_refused(scene: &SessionScene, dir: &Path) {
     let page = Page::of(scene, &[]);
     let first = format!("GET /?code={} HTTP/1.1", page.code);
@@ -124,7 +124,7 @@ fn agents_are_refused(scene: &SessionScene, dir: &Path) {
     let cookie = cookie_of(&answer);
 
     let say = Sent::new(dir, &page, "say", &say(&page, &cookie));
-    // Whatever it does to its environment, and whoever its parent is.
+    // With any environment, and with any parent.
     let cleared = format!("env -i {}", say.command);
     let alone = format!("setsid sh -c 'sh -c \"{}; true\" &'; true", say.command);
     for command in [&say.command, &cleared] {
@@ -132,7 +132,7 @@ fn agents_are_refused(scene: &SessionScene, dir: &Path) {
         let answer = say.answered();
         assert!(is(&answer, 403) && answer.contains("mallory"), "{answer}");
     }
-    // One that shows nobody but root what it has open.
+    // One whose open files only root can see.
     let hidden = format!("PEER_PROBE_HIDES=1 {}", say.command);
     agent(scene, &[&hidden]);
     let answer = say.answered();
@@ -194,7 +194,7 @@ fn no_file_holds_what_lets_somebody_in() {
         holding(scene.repo.main(), secret, &mut found);
         assert!(found.is_empty(), "{found:?}");
     }
-    // What it looks for can be found.
+    // The search finds what is there.
     std::fs::write(scene.home.path().join("note"), format!("so: {cookie}")).unwrap();
     let mut found = Vec::new();
     holding(scene.home.path(), &cookie, &mut found);
@@ -335,7 +335,7 @@ fn other_addresses_need_a_token_that_no_file_holds() {
     for other in [proof.trim(), &proof.trim()[7..], "", &token[1..]] {
         assert_eq!(status(other), 401, "{other}");
     }
-    // A browser of another machine is asked for it, and sends it in a form of ours.
+    // A browser of another machine is asked for it, and sends it in a form of the page.
     let (code, head, body) = page.ask(&["GET / HTTP/1.1", &host], "");
     assert!(code == 401 && body.contains("<form"), "{head} {body}");
     assert!(head.contains("form-action 'self'"), "{head}");

@@ -14,7 +14,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use crate::CCB;
 use crate::web::{LIMIT, Page, cookie_of};
 
-/// A certificate that tests know, and its key, as files of one's own.
+/// A certificate that tests know, and its key, as files of the user's.
 struct Certificate {
     chain: PathBuf,
     key: PathBuf,
@@ -115,7 +115,7 @@ fn the_page_is_served_over_tls_under_the_names_of_its_certificate() {
         for at in ["127.0.0.1", "localhost", host] {
             assert_eq!(status(&get("/api/runs", at, &[])), "200", "{at}");
         }
-        // A name that somebody else owns, or a page over plain HTTP, is refused as ever.
+        // The name of another host, or a page over plain HTTP, is refused as before.
         for at in ["evil.example", "elsewhere.example.evil.example"] {
             assert_eq!(status(&get("/api/runs", at, &[])), "403", "{at}");
         }
@@ -169,7 +169,7 @@ fn a_certificate_that_cannot_be_used_is_said_before_anything_listens() {
     refused(&web(&chain, &key), "chmod 600");
     let alone = scene.run(&["--json", "web", "--tls-cert", &chain]);
     refused(&alone, "--tls-key");
-    // Over TLS there is nothing to warn of; without, the risk is said.
+    // Over TLS there is nothing to warn of; without, ccb names the risk.
     allow(Path::new(&key), 0o600);
     let token = dir.join("token");
     let token = token.to_str().unwrap();

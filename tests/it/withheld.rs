@@ -1,6 +1,6 @@
-//! What each program is told about its tools, for every built-in type: a table. The programs
-//! are scripts that write down what they are given; `tests/real/tools.rs` looks at what the real ones
-//! make of it.
+//! The description of its tools that each program gets, for every built-in type: a table. The
+//! programs are scripts that record their input; `tests/real/tools.rs` tests its effect on the real
+//! ones.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -18,8 +18,8 @@ const TYPES: [&str; 5] = [
     "verification",
 ];
 
-/// Writes down its arguments, its rules and its policy; answers Codex's greeting, to see how a
-/// thread is opened.
+/// Records its arguments, its rules and its policy; answers Codex's greeting, to see how a thread
+/// is opened.
 const RECORDER: &str = r#"#!/bin/sh
 dir=$(dirname "$0")
 printf '%s\n' "$@" > "$dir/args"
@@ -41,7 +41,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// With a recorder of this name as the runtime of this kind.
+    /// A scene with a recorder of this name as the runtime of this kind.
     fn new(program: &str, kind: &str) -> Self {
         let place = Workplace::new(CCB);
         let dir = place.home.path().join("recorder");
@@ -54,7 +54,7 @@ impl Scene {
         Self { place, dir }
     }
 
-    /// Starts an agent; it fails, having written down what it was given.
+    /// Starts an agent; it fails, having recorded its input.
     fn start(&self, program: &str, kind: &str) {
         let mut answer = self.place.run(&[
             "agent",
@@ -240,7 +240,7 @@ fn claude_reads_what_a_repository_says_once_all_of_it_is_trusted() {
         scene.place.repo.write(".mcp.json", &text);
     };
     servers(&["one"]);
-    assert!(!reads(), "nobody has said so");
+    assert!(!reads(), "it is not trusted yet");
     scene.place.ok(&["trust"]);
     assert!(reads(), "a server alone");
     scene
@@ -253,5 +253,5 @@ fn claude_reads_what_a_repository_says_once_all_of_it_is_trusted() {
     servers(&["one", "two"]);
     assert!(!reads(), "a server is new");
     scene.place.repo.write(".mcp.json", "{");
-    assert!(!reads(), "nobody can read it");
+    assert!(!reads(), "it cannot be read");
 }

@@ -1,9 +1,9 @@
 //! A disk that is full, broken or read-only, at every single write of every operation.
 //!
-//! Each operation runs once with a trace to learn which write points it passes, then once per
-//! pass and error. Whatever the command answers must be true: after an error the board is as
-//! it was, or, where the error can only come after the change, as the change made it; after a
-//! success it is changed. And the error must leave nothing that stops the next command.
+//! Each operation runs once with a trace to learn which write points it passes, then once per pass
+//! and error. The command's answer must be true in each case: after an error the board is as it
+//! was, or, where the error can only come after the change, as the change made it; after a success
+//! it is changed. And the error must leave nothing that stops the next command.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ use crate::CCB;
 
 const ERRORS: [&str; 3] = ["enospc", "eio", "erofs"];
 
-/// Points that stand after a step which cannot be taken back, where an error means nothing,
-/// and the change log, which the next command completes.
+/// Points after an irreversible step, where an error means nothing, and the change log, which the
+/// next command completes.
 const HARMLESS: [&str; 14] = [
     "serve.logged",
     "publish.replaced",
@@ -34,7 +34,7 @@ const HARMLESS: [&str; 14] = [
     "log.cut",
 ];
 
-/// 1 → 2 → 3; 4 is being worked on, 5 and 6 are free.
+/// 1 → 2 → 3; 4 is in progress, 5 and 6 are free.
 fn board() -> TestHome {
     let home = TestHome::in_memory(CCB);
     for subject in ["one", "two", "three", "four", "five", "six"] {
@@ -120,7 +120,7 @@ fn survives_every_write_error(args: &[&str]) {
     }
 }
 
-/// Compares the board with what the answer says; returns whether the change is made.
+/// Compares the board with the answer; true if the change was made.
 fn check(
     home: &TestHome,
     at: &str,
@@ -142,14 +142,14 @@ fn check(
         "{at}"
     );
     if error["kind"] == "unfinished" {
-        // Begun and written down: the next command, whatever it is, carries it through.
+        // Begun and recorded: the next command, whatever it is, finishes it.
         let next = home.run(&["task", "watch", "--no-follow"]);
         assert_eq!(next.code, Some(0), "{at}: {next:?}");
         assert_eq!(state(home), *after, "{at}: not carried through");
         return true;
     }
-    // The answer says whether the change is made, and the board agrees, now and after the
-    // next command has repaired things.
+    // The answer says if the change was made, and the board agrees, now and after the next command
+    // has repaired things.
     let made = error["kind"] == "not_durable";
     let expected = if made { after } else { before };
     assert!(made || error["kind"] == "io", "{at}");

@@ -1,4 +1,4 @@
-//! What people type wrong, and what they are told.
+//! Typing mistakes of people, and the errors.
 
 use std::os::unix::fs::symlink;
 use std::process::Command;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{CCB, FAKE_AGENT, ON_TERMINAL};
 
-/// What a person sees: exit code, standard output, standard error.
+/// The output for a person: exit code, standard output, standard error.
 fn said(command: &mut Command) -> (Option<i32>, String, String) {
     let output = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -164,7 +164,7 @@ fn hints_have_the_flags_that_were_typed() {
         stdout.contains("ccb --team fixers --as bob mail ack 1"),
         "{stdout}"
     );
-    // Where nothing was said, nothing is added.
+    // Where nothing was given, nothing is added.
     let (_, _, stderr) = said(&mut plain(&place, &["task", "show", "9"]));
     assert!(stderr.contains("`ccb task list`"), "{stderr}");
 }
@@ -184,7 +184,7 @@ fn a_notification_is_read_as_words() {
         .as_str()
         .unwrap()
         .to_owned();
-    // An agent that somebody waits for is not told about, so nobody waits here.
+    // An agent with a waiting command sends no notification, so the test does not wait.
     harness::wait_until(
         std::time::Duration::from_secs(30),
         "the notification",

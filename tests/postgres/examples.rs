@@ -1,4 +1,4 @@
-//! The files in `examples/many-machines` do what they say: their commands are run as they stand there.
+//! The commands in `examples/many-machines` work: the test runs them as they are written.
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -13,7 +13,7 @@ fn example(name: &str) -> String {
     std::fs::read_to_string(dir.join(name)).unwrap()
 }
 
-/// What follows `before` in the first line that has it.
+/// The text after `before` in the first line that has it.
 fn after<'a>(text: &'a str, before: &str) -> &'a str {
     let mut lines = text.lines();
     lines

@@ -10,7 +10,7 @@ fn join(home: &TestHome, name: &str) -> Value {
     home.ok(&["team", "join", "board", "--as", name])["member"].clone()
 }
 
-/// What came last.
+/// The last message.
 fn last(home: &TestHome, name: &str) -> Value {
     let all = home.ok(&["mail", "inbox", "--all", "--as", name]);
     all["messages"].as_array().unwrap().last().unwrap().clone()
@@ -150,7 +150,7 @@ fn a_name_in_another_case_is_refused_on_every_machine() {
     assert_eq!(clash["error"]["kind"], "bad_name");
     let clash = other.fails(2, &["team", "show", "BOARD"]);
     assert_eq!(clash["error"]["kind"], "bad_name");
-    // A list that nobody made a team for has its name as well.
+    // A list without a team has its name as well.
     one.ok(&["task", "create", "x", "--list", "Others"]);
     let clash = other.fails(2, &["team", "create", "others"]);
     assert_eq!(clash["error"]["kind"], "bad_name");

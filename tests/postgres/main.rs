@@ -1,5 +1,5 @@
-//! The tests of behaviour once more, on a board and mail in PostgreSQL: the same files as in `it`, with
-//! homes whose `ccb` is told to use a database. What is about files is not here.
+//! The tests of behaviour once more, on a board and mail in PostgreSQL: the same files as in `it`,
+//! with homes whose `ccb` uses a database. Tests about files are not here.
 //!
 //! `run.sh` looks for a server program and runs all of it.
 

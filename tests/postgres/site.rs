@@ -19,29 +19,29 @@ use tempfile::TempDir;
 
 use crate::CCB;
 
-/// Longer than anything takes that does not hang.
+/// Time limit, longer than any step takes unless it hangs.
 pub(crate) const LIMIT: Duration = Duration::from_secs(600);
-/// The same for what takes some seconds.
+/// The same for steps of some seconds.
 pub(crate) const SOON: Duration = Duration::from_secs(120);
-/// Short, so that what a dead machine had is soon given to others.
+/// Short, so that others soon get the tasks of a dead machine.
 pub(crate) const LEASE_MS: u64 = 3000;
 
 pub(crate) fn ccb() -> &'static str {
     CCB.strip_prefix(harness::postgres::MARK).unwrap_or(CCB)
 }
 
-/// One of the two ways of a link.
+/// One of the two directions of a link.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Way {
     Asked,
     Answered,
 }
 
-/// A way to the server that can be cut.
+/// A link to the server that can be cut.
 pub(crate) struct Link {
     pub(crate) port: u16,
     pub(crate) open: Arc<AtomicBool>,
-    /// What is sent this way is lost, without a word to anybody: to the server, and from it.
+    /// True for a direction in which data is lost silently: to the server, and from it.
     lost: [Arc<AtomicBool>; 2],
     pub(crate) streams: Arc<Mutex<Vec<TcpStream>>>,
 }
@@ -94,7 +94,7 @@ impl Link {
         }
     }
 
-    /// Loses what machines ask, or what the server answers, on connections that stay open.
+    /// Loses the requests of machines, or the answers of the server, on connections that stay open.
     pub(crate) fn lose(&self, way: Way) {
         let lost = match way {
             Way::Asked => &self.lost[0],
@@ -111,7 +111,7 @@ impl Link {
     }
 }
 
-/// A database, a git remote, and somebody who puts tasks on the board.
+/// A database, a git remote, and a user who puts tasks on the board.
 pub(crate) struct Site {
     pub(crate) server: Server,
     pub(crate) dir: TempDir,
@@ -158,7 +158,7 @@ impl Site {
         self.dir.path().join("remote.git")
     }
 
-    /// A machine whose way to the database is this port.
+    /// A machine whose link to the database is this port.
     pub(crate) fn machine(&self, name: &str, port: u16) -> Machine {
         let home = self.dir.path().join(name);
         std::fs::create_dir(&home).unwrap();
@@ -173,7 +173,7 @@ impl Site {
         }
     }
 
-    /// What is on the branch, by file.
+    /// The files of the branch.
     pub(crate) fn branch(&self) -> Vec<(String, String)> {
         let files = git(&self.remote(), &["ls-tree", "-r", "--name-only", "main"]);
         let content = |name: &str| git(&self.remote(), &["show", &format!("main:{name}")]);
@@ -230,7 +230,7 @@ impl Machine {
         serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("{stdout}: {error}"))
     }
 
-    /// Starts a worker that lands what it does, unless more is said.
+    /// Starts a worker that lands its results, unless `more` says otherwise.
     pub(crate) fn start(&mut self, more: &[&str]) {
         self.start_with_fault(None, more);
     }
@@ -268,7 +268,7 @@ impl Machine {
         kill_process(Pid::from_raw(id).unwrap(), signal).unwrap();
     }
 
-    /// Kills the worker alone; its agents go on.
+    /// Kills the worker alone; its agents continue.
     pub(crate) fn kill_worker(&mut self) {
         if let Some(mut worker) = self.worker.take() {
             worker.kill().ok();
@@ -276,7 +276,7 @@ impl Machine {
         }
     }
 
-    /// Kills everything that runs on the machine, as if it had lost its power.
+    /// Kills every process of the machine, as if it had lost its power.
     pub(crate) fn lose_power(&mut self) {
         loop {
             let all = of_home(&self.home);
@@ -290,7 +290,7 @@ impl Machine {
         }
     }
 
-    /// The worktrees of agents that are in its clone.
+    /// The worktrees of agents in its clone.
     pub(crate) fn trees(&self) -> Vec<String> {
         let clones = std::fs::read_dir(self.home.join("ccb/clones")).unwrap();
         let mut found = Vec::new();
@@ -353,7 +353,7 @@ pub(crate) fn tasks(machine: &Machine) -> Vec<Value> {
     listed["tasks"].as_array().unwrap().clone()
 }
 
-/// Every task's line is on the branch, once.
+/// Checks that every task's line is on the branch, once.
 pub(crate) fn check_branch(site: &Site, number: usize) {
     let files = site.branch();
     let done = files.iter().filter(|(name, _)| name.starts_with("done/"));

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::site::{LIMIT, Machine, Site, ccb, create, row, tasks};
 
-/// A session of the lead that lands what is done.
+/// A session of the lead that lands finished work.
 fn session(lead: &Machine, merge: &str) -> Command {
     let session = ["--json", "--runtime", "shell", "--merge", merge];
     let mut command = lead.command(&[&session[..], &["--mates", "2"]].concat());
@@ -74,7 +74,7 @@ fn what_another_machine_did_is_shown_and_landed_by_hand() {
     let lead = site.machine("lead", site.server.port());
     let clone = lead.clone();
     create_far(&lead, 1, 0);
-    // Nobody here can do it, and nobody else is there.
+    // No agent here can do it, and there is no other machine.
     let output = session(&lead, "never").output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert_eq!(output.status.code(), Some(1), "{said}");
@@ -83,7 +83,7 @@ fn what_another_machine_did_is_shown_and_landed_by_hand() {
     wait_until(LIMIT, "the worker's work", || {
         tasks(&lead)[0]["status"] == "completed"
     });
-    // Whoever lands it fetches it; here nobody needs it.
+    // The machine that lands it fetches it; here it is not needed any more.
     wait_until(LIMIT, "the worktree to go", || worker.trees().is_empty());
     worker.lose_power();
     let here = |args: &[&str]| {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::{CCB, ON_TERMINAL};
 
-/// A way to the database that can be closed.
+/// A link to the database that can be closed.
 struct Gate {
     port: u16,
     passing: Arc<Mutex<Passing>>,
@@ -79,7 +79,7 @@ fn port_of(url: &str) -> u16 {
     digits.parse().unwrap()
 }
 
-/// A command of `home` whose way to the database is the gate.
+/// A command of `home` whose link to the database is the gate.
 fn through(home: &TestHome, gate: &Gate, args: &[&str]) -> Command {
     let url = home.board_url().unwrap();
     let (ours, theirs) = (format!(":{}", port_of(url)), format!(":{}", gate.port));
@@ -89,7 +89,7 @@ fn through(home: &TestHome, gate: &Gate, args: &[&str]) -> Command {
     command
 }
 
-/// A board that bob works on from one machine while we look from another.
+/// A board that bob works on from one machine while the test watches from another.
 fn shared() -> (TestHome, TestHome, McpClient) {
     let here = TestHome::new(CCB);
     let there = here.neighbour();
@@ -127,7 +127,7 @@ fn status_says_who_works_where() {
     let text = here.run(&["status"]).stdout;
     let words = format!("bob #1 write the parser (on {})", host());
     assert!(text.contains(&words), "{text}");
-    // On its own machine it is no agent of ccb's, and nobody else's either.
+    // On its own machine it is no agent of ccb's, nor of another program.
     assert_eq!(there.ok(&["status"])["agents"], json!([]));
     drop(bob);
 }
@@ -155,7 +155,7 @@ fn the_view_shows_the_board_and_a_database_that_is_gone_until_it_is_back() {
     terminal.wait_for_text("write the printer");
     gate.close();
     terminal.wait_for_text("cannot be reached");
-    // What was seen stays, and keys are taken.
+    // The old view is kept, and keys are handled.
     terminal.type_keys("1");
     terminal.wait_for_text(&words);
     bob.ok("TaskUpdate", json!({"taskId": "1", "status": "completed"}));

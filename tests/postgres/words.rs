@@ -1,4 +1,4 @@
-//! What `ccb` says of a board in a database, and what it refuses.
+//! The output of `ccb` about a board in a database, and its refusals.
 
 use harness::TestHome;
 use serde_json::json;

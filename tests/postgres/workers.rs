@@ -21,7 +21,7 @@ fn a_worker_does_what_it_can_lands_it_and_ends_when_nothing_is_left() {
     ]);
     let mut worker = site.machine("one", site.server.port());
     worker.start(&["--until-done"]);
-    // What nobody here can do is said, and is a failure.
+    // A task that no agent here can do is reported, and is a failure.
     assert_eq!(worker.ended(), Some(1), "{}", worker.log());
     check_branch(&site, 3);
     assert_eq!(worker.trees(), [""; 0], "{}", worker.log());
@@ -101,7 +101,7 @@ fn a_machine_loses_its_task(lose: fn(&Link)) {
     let pid = || std::fs::read_to_string(first.join("pid")).unwrap_or_default();
     wait_until(LIMIT, "the first to begin", || pid().ends_with('\n'));
     lose(&link);
-    // Its agent ends, although nobody can tell it that somebody else has the task.
+    // Its agent ends, although no message can reach it that another one has the task.
     let working = || Path::new("/proc").join(pid().trim()).exists();
     let mut other = site.machine("other", site.server.port());
     other.start(&["--slots", "1"]);
@@ -229,7 +229,7 @@ fn a_remote_that_refuses_results_leaves_the_task_open_with_its_words() {
     check_branch(&site, 0);
 }
 
-/// A worker that dies once the branch has moved, or while an agent of its has just ended, lands
+/// A worker that dies once the branch has moved, or while one of its agents has just ended, lands
 /// everything when it is started again: the others leave its results to it as long as it is there.
 #[test]
 fn what_a_worker_was_landing_or_finishing_when_it_died_is_settled_when_it_is_back() {
@@ -248,7 +248,7 @@ fn what_a_worker_was_landing_or_finishing_when_it_died_is_settled_when_it_is_bac
         let dies_itself = !fault.contains("finish");
         match dies_itself {
             true => assert_eq!(worker.ended(), None, "{fault}: {}", worker.log()),
-            // It is its agents that die.
+            // Its agents die.
             false => wait_until(LIMIT, "a task to begin", || {
                 worker.log().contains("\"started\"")
             }),

@@ -19,7 +19,7 @@ struct Agent {
     runtime: AcpRuntime,
     /// Its tool for shell commands.
     shell: &'static str,
-    /// How it names our tool `TaskCreate`.
+    /// The name it has for ccb's tool `TaskCreate`.
     ours: &'static str,
     launch: fn(&RealWorld, &str) -> Launch,
     /// True if the end of its input ends it.
@@ -62,7 +62,7 @@ impl Agent {
         Talk::start(&self.runtime, launch).unwrap()
     }
 
-    /// Lets it finish; kills it if it is one of those that do not, as a host would.
+    /// Lets it finish; kills it if it does not end by itself, as a host would.
     fn finish(&self, talk: &mut Talk) {
         talk.order(Order::Finish);
         if !self.ends {
@@ -86,7 +86,7 @@ impl Agent {
     }
 }
 
-/// Two turns with questions, our tools, an interrupt, and another turn.
+/// Two turns with questions, ccb's tools, an interrupt, and another turn.
 fn it_works(agent: &Agent) {
     let world = RealWorld::new();
     let steps = [
@@ -120,7 +120,7 @@ fn it_works(agent: &Agent) {
         results[1].starts_with("ours: TaskCreate for talk-"),
         "{results:?}"
     );
-    // Our tool was not asked about.
+    // ccb's tool needed no permission.
     let asked = talk
         .seen
         .iter()
@@ -186,8 +186,8 @@ pub(crate) fn qwen_works() {
     it_works(&qwen());
 }
 
-/// A message while it works: taken in at once, or kept until the turn is over; never does it
-/// break off the turn.
+/// A message while it works: accepted at once, or kept until the turn is over; it never interrupts
+/// the turn.
 fn a_message_while_busy(agent: &Agent) {
     let world = RealWorld::new();
     let steps = [
@@ -299,7 +299,7 @@ fn a_session_goes_on(agent: &Agent, can_fork: bool) {
         let mut talk = agent.start(launch);
         let end = talk.turn();
         assert_eq!(end.text, "Two.", "{end:?} {:#?}", talk.seen);
-        // What was said before the session was opened again is not said again.
+        // Messages from before the session was reopened are not repeated.
         assert!(!format!("{:?}", talk.seen).contains("One."));
         agent.finish(&mut talk);
         let is_fork = matches!(start, Start::Fork { .. });

@@ -179,7 +179,7 @@ pub(crate) fn a_session_goes_on_and_can_be_copied() {
     assert_ne!(fork.session().unwrap(), session);
     let body = world.model.scripted().last().unwrap().body.to_string();
     assert!(body.contains("FIRST WORDS") && body.contains("SECOND WORDS"));
-    // What the copy used is what it used itself.
+    // The usage of the copy is its own.
     let usage = fork.seen.iter().find_map(|event| match event {
         Event::Usage(usage) => Some(usage.input_tokens),
         _ => None,
@@ -223,7 +223,7 @@ pub(crate) fn our_tools_are_there_and_its_own_are_not() {
         .env
         .push(("CLAUDE_CODE_ENABLE_TASKS".into(), "1".into()));
     launch.mcp_servers = vec![fake_tools(FAKE_MCP, &["TaskCreate", "SendMessage"])];
-    // It asks in plan mode even for what is allowed.
+    // It asks in plan mode even for allowed tools.
     launch.permission_mode = Some("plan".into());
     let mut talk = start(&claude, launch);
     let end = talk.turn();

@@ -1,5 +1,5 @@
-//! Real Claude Codes with others around them, on a scripted model: agents they start, questions
-//! for permission, requests to end, and the MCP servers of user and repository.
+//! Real Claude Codes with others around them, on a scripted model: agents they start, questions for
+//! permission, requests to end, and the MCP servers of user and repository.
 
 use harness::model::{MARK, Outcome, Recorded, Role, Step, prompt};
 use harness::runs::LONG;
@@ -31,7 +31,7 @@ fn lead(team: &RealTeam) -> McpClient {
     McpClient::connect(command)
 }
 
-/// What a lead is told until `wanted` is part of it.
+/// The messages to a lead until `wanted` is part of one.
 fn hears(lead: &mut McpClient, wanted: &str) -> String {
     let mut mail = String::new();
     wait_until(LONG, wanted, || {
@@ -137,7 +137,7 @@ pub(crate) fn a_lead_answers_its_agents_questions() {
     assert!(result(1).contains("42"), "{}", result(1));
     assert!(result(2).contains("LEAVE THAT ALONE"), "{}", result(2));
     assert!(!result(2).contains("77"), "{}", result(2));
-    // The lead was shown what it decides about.
+    // The lead saw the subject of its decision.
     let asked = requests_of(&team, "LEAD")[2].conversation.clone();
     let asked = asked.last(Role::User);
     assert!(
@@ -146,7 +146,7 @@ pub(crate) fn a_lead_answers_its_agents_questions() {
     );
 }
 
-/// Nobody leads: no question is asked, and the agent knows why it may not.
+/// There is no lead: no question is asked, and the agent gets the reason of the refusal.
 pub(crate) fn a_question_that_nobody_can_answer_is_denied_at_once() {
     let team = team();
     let steps = [
@@ -213,8 +213,8 @@ pub(crate) fn a_teammate_agrees_to_end_and_does() {
     assert!(!team.home.team_dir().join("config.json").exists());
 }
 
-/// The tools an agent is offered: those of the user's servers, of the repository's own once it
-/// is trusted, and ours even if a server of the user has our name.
+/// The tools of an agent: those of the user's servers, of the repository's own once it is trusted,
+/// and ccb's even if a server of the user has ccb's name.
 pub(crate) fn servers_of_the_user_and_of_a_trusted_repository() {
     let team = team();
     let main = team.repo.main();
@@ -245,7 +245,7 @@ pub(crate) fn servers_of_the_user_and_of_a_trusted_repository() {
             let how = [&how, place, &[words.as_str()]].concat();
             let result = team.ask(&how);
             let said = result["content"].as_str().unwrap();
-            // The other one would have said its name.
+            // The other one would have answered with its name.
             assert!(!said.contains("ours: TaskList"), "{said}");
             let first = &requests_of(&team, &name)[0];
             let has = |tool: &str| first.tools.iter().any(|name| name == tool);

@@ -17,7 +17,7 @@ fn take(task: usize) -> Step {
     Step::tool("mcp__ccb__TaskUpdate", input)
 }
 
-/// Everything the model was asked so far, as text.
+/// All requests to the model so far, as text.
 fn asked(team: &RealTeam) -> String {
     let all = team.world.model.scripted();
     all.iter().map(|one| one.body.to_string()).collect()
@@ -60,7 +60,7 @@ pub(crate) fn a_whole_life_from_a_task_to_a_copy() {
     assert_eq!(told["usage"]["toolUses"], 32, "{told}");
     let tree = told["worktree"]["worktreePath"].as_str().unwrap();
     assert_eq!(team.tree(&id).to_str(), Some(tree), "{told}");
-    // A message to one that has ended lets it go on; an urgent one breaks in.
+    // A message resumes an ended one; an urgent one interrupts.
     let more = [Step::tool("Bash", shell(&waiting(gates, "b"))).usage(5, 5)];
     let sent = home.ok(&["agent", "send", &id, &prompt("SECOND WORDS", &more)]);
     assert_eq!(sent["message"]["resumed"], true, "{sent}");
@@ -93,7 +93,7 @@ pub(crate) fn a_whole_life_from_a_task_to_a_copy() {
     assert_ne!(place, tree);
     let body = team.world.model.scripted().last().unwrap().body.to_string();
     assert!(body.contains("FIRST WORDS") && body.contains("fork-boilerplate"));
-    // And its original is as it was.
+    // And its original is unchanged.
     let last = [Step::text("Still me.")];
     home.ok(&["agent", "send", &id, &prompt("LAST WORDS", &last)]);
     team.settle(&id);
@@ -157,7 +157,7 @@ pub(crate) fn twelve_at_once_take_each_task_once() {
         let owner = task["owner"].as_str().unwrap().to_owned();
         assert!(ids.contains(&owner), "{task}");
     }
-    // As many were told that it is theirs as there are tasks.
+    // There are as many winners as tasks.
     let mut taken = 0;
     for id in &ids {
         let log = std::fs::read_to_string(home.run_dir(id).join("transcript.jsonl")).unwrap();
@@ -193,7 +193,7 @@ pub(crate) fn a_refusal_is_waited_for_and_the_work_goes_on() {
             .as_str()
             .is_some_and(|why| why.starts_with("the provider refuses"))
     });
-    // What it is told meanwhile is what it goes on with.
+    // It continues with the messages that came meanwhile.
     let more = prompt("More.", &[Step::text("it went on")]);
     team.home.ok(&["agent", "send", &id, &more]);
     team.settle(&id);
@@ -228,8 +228,8 @@ pub(crate) fn limits_end_it_by_whoever_sees_it_first() {
     }
 }
 
-/// An agent copies itself twice in one turn, hears of both, and ends. What the copies' models are
-/// asked is the same but for the order.
+/// An agent copies itself twice in one turn, hears of both, and ends. The requests of the copies to
+/// their models differ in the order alone.
 pub(crate) fn copies_share_every_byte_up_to_their_order() {
     let team = team();
     let order = |words: &str| {
@@ -242,7 +242,7 @@ pub(crate) fn copies_share_every_byte_up_to_their_order() {
         Step::tool("mcp__ccb__TaskList", json!({})),
         Step::tool("mcp__ccb__Agent", order("ORDER ONE"))
             .and_tool("mcp__ccb__Agent", order("ORDER TWO")),
-        Step::text("Both are at it."),
+        Step::text("Both are working."),
         Step::text("I heard of one."),
         Step::text("I heard of both."),
     ];

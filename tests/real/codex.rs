@@ -194,7 +194,7 @@ pub(crate) fn a_session_goes_on_and_can_be_copied() {
         let mut talk = start(&codex, launch);
         assert_eq!(talk.turn().text, "Two.");
         talk.finish();
-        // What it used itself, not what the session has used.
+        // Its own usage, not that of the session.
         assert_eq!(used(&talk), (7, 3));
         let is_fork = matches!(start_at, Start::Fork { .. });
         assert_eq!(talk.session().unwrap() != session, is_fork);

@@ -1,5 +1,5 @@
-//! The contract of runtimes on real programs, where they are installed. Prints what each of them
-//! can, as rows for `docs/runtimes.md`.
+//! The contract of runtimes on real programs, where they are installed. Prints the supported
+//! features of each, as rows for `docs/runtimes.md`.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -13,7 +13,7 @@ use swarm::runtime::{AcpRuntime, ClaudeRuntime, CodexRuntime, Launch, Runtime};
 
 use crate::FAKE_AGENT;
 
-/// What no real program can be made to do.
+/// Acts that no real program supports.
 const NEVER: [&str; 8] = [
     "no_result_is_no_turn",
     "it_closes_its_output_and_lives",
@@ -25,7 +25,7 @@ const NEVER: [&str; 8] = [
     "much_output_waits_for_the_host",
 ];
 
-/// A program, and what it cannot.
+/// A program, and its limits.
 struct Program {
     name: &'static str,
     runtime: Box<dyn Runtime>,
@@ -33,13 +33,13 @@ struct Program {
     launch: fn(&RealWorld, &str) -> Launch,
     tool: ShellTool,
     adds: &'static [&'static str],
-    /// What is skipped besides [`NEVER`].
+    /// The skipped checks besides [`NEVER`].
     cannot: &'static [&'static str],
-    /// What it does otherwise than the contract says, and why that is so.
+    /// The differences from the contract, with their reasons.
     differs: &'static [(&'static str, &'static str)],
 }
 
-/// Runs every check, prints the outcome, and fails if it is another than was written down.
+/// Runs every check, prints the outcome, and fails if it differs from the recorded one.
 fn check(program: &str, wanted: Program) {
     let world = RealWorld::new();
     let environment: Vec<(OsString, OsString)> = (wanted.launch)(&world, "").env;
@@ -52,7 +52,7 @@ fn check(program: &str, wanted: Program) {
         fake_agent: FAKE_AGENT,
         environment,
         adds: wanted.adds,
-        // Asking is for the checks that are about it.
+        // Questions are for the checks that are about them.
         prepare: |launch| {
             if !launch.prompt.contains(ASKED) {
                 launch.permission_mode = Some("bypassPermissions".into());
@@ -60,7 +60,7 @@ fn check(program: &str, wanted: Program) {
         },
     };
     let mut surprises = Vec::new();
-    // Not captured: this is what the table in the documentation is made of.
+    // Not captured: the table in the documentation is made of it.
     let mut out = std::io::stderr();
     let title = format!("{} {}", wanted.name, version(program));
     for (name, check) in CHECKS {

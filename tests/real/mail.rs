@@ -1,5 +1,5 @@
 //! A message sent while a program works is in its model's next request: for every client that
-//! docs/mcp.md sets up, as a client that nobody but its user runs.
+//! docs/mcp.md sets up, as a client that only its user runs.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ use swarm::runtime::{AcpRuntime, ClaudeRuntime, CodexRuntime, Launch, McpServer,
 
 use crate::CCB;
 
-/// What is sent. Nothing of it may be lost, or come as anything else.
+/// The message. It must arrive unchanged.
 const WORDS: &str = "run `cargo fmt && cargo test`, then look at <main>";
 
 fn check(

@@ -22,11 +22,11 @@ mod coordinator;
 mod fanout;
 /// Mail for clients that their users run.
 mod mail;
-/// The MCP server and clients that are not ours.
+/// The MCP server and foreign clients.
 mod mcp_clients;
 /// Clients set up as docs/mcp.md says.
 mod mcp_set_up;
-/// Reports of `ccb fanout` beside the schemas others publish.
+/// Reports of `ccb fanout` beside the published schemas.
 mod report_schemas;
 /// Programs that are confined to their worktree.
 mod sandbox;
@@ -34,14 +34,14 @@ mod sandbox;
 mod scripts;
 /// A team session of agent programs.
 mod session;
-/// The tools in the requests of the programs, and what those that only read cannot do.
+/// The tools in the requests of the programs, and the limits of read-only ones.
 mod tools;
 
 /// The binary the tests run.
 const CCB: &str = env!("CARGO_BIN_EXE_ccb-under-test");
-/// An MCP server whose tools say their names.
+/// An MCP server whose tools answer with their names.
 const FAKE_MCP: &str = env!("CARGO_BIN_EXE_fake-mcp");
-/// An agent that does what its script says.
+/// An agent that follows its script.
 const FAKE_AGENT: &str = env!("CARGO_BIN_EXE_fake-agent");
 
 fn main() {

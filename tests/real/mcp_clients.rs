@@ -1,5 +1,5 @@
 //! Unmodified clients call every tool of every role. They are not part of this repository:
-//! `tests/clients/run.sh` installs them and says where they are.
+//! `tests/clients/run.sh` installs them and sets their paths.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -11,8 +11,7 @@ use serde_json::{Value, json};
 
 use crate::CCB;
 
-/// A call and what is to become of it: words that name something, an error, or anything that is
-/// not one.
+/// A call and its expected result: words in it, an error, or anything but an error.
 struct Call {
     tool: &'static str,
     arguments: Value,
@@ -112,12 +111,12 @@ fn calls(role: &str, agent: &'static str) -> Vec<Call> {
     calls
 }
 
-/// What can be asked of agents without a model: they run commands.
+/// The calls about agents that need no model: they run commands.
 fn agents(role: &str) -> Vec<Call> {
     let agent = json!({"description": "say hello", "prompt": "echo hello"});
     let mut calls = vec![call("Agent", agent, Expect::Fine)];
     if role != "teammate" {
-        // Any agent of the team, also one that somebody else started.
+        // Any agent of the team, also one that another process started.
         let id = json!({"task_id": "helper", "block": false});
         calls.push(call("TaskOutput", id, Expect::Fine));
         calls.push(call("TaskStop", json!({"task_id": "helper"}), Expect::Fine));
@@ -165,7 +164,7 @@ impl Place {
         place
     }
 
-    /// Plans, and is not there by its own account: the server's being there is what counts.
+    /// Sets a member to plan mode, and to inactive by its own record: a running server counts.
     fn set(&self, member: &str) {
         let path = self.home.team_dir().join("config.json");
         let text = std::fs::read_to_string(&path).unwrap();
@@ -179,7 +178,7 @@ impl Place {
         std::fs::write(&path, roster.to_string()).unwrap();
     }
 
-    /// Ends the agent nobody may have stopped.
+    /// Ends the agent, which may still run.
     fn end(&self) {
         self.home.run(&["agent", "stop", "helper"]);
     }
@@ -204,7 +203,7 @@ impl Place {
         words
     }
 
-    /// Whether a result is the one that was to be expected.
+    /// Checks that a result is the expected one.
     fn check(&self, role: &str, call: &Call, result: &Value) {
         let place = format!("{role} {} {}: {result:#}", call.tool, call.arguments);
         let words = texts(result).join("\n");
@@ -288,9 +287,9 @@ fn inspect(inspector: &Path, place: &Place, server: &[String], args: &[&str]) ->
         .output()
         .expect("the inspector starts");
     let answer = Answer::of(output);
-    // Of a list it says by that whether it has complaints.
+    // For a list the exit code says if it has complaints.
     let complains = args.contains(&"--strict") && answer.code != Some(0);
-    // It adds a line of its own when a tool refused.
+    // It adds a line of its own if a tool refused.
     let mut values = serde_json::Deserializer::from_str(&answer.stdout).into_iter::<Value>();
     match values.next() {
         Some(Ok(value)) if !complains => value,

@@ -1,5 +1,5 @@
-//! What docs/mcp.md says to type or to write for each client, with that client: a message sent
-//! while it works is in its model's next request.
+//! The instructions of docs/mcp.md for each client, with that client: a message sent while it works
+//! is in its model's next request.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use swarm::runtime::Launch;
 
 use crate::CCB;
 
-/// What is sent. Nothing of it may be lost, or come as anything else.
+/// The message. It must arrive unchanged.
 const WORDS: &str = "run `cargo fmt && cargo test`, then look at <main>";
 
-/// Something the document asks for.
+/// An instruction of the document.
 #[derive(Debug, Clone)]
 enum Action {
     /// Type this.
@@ -32,23 +32,23 @@ struct Client {
     title: &'static str,
     /// The variable that names its program.
     variable: &'static str,
-    /// What it is in the team.
+    /// Its name in the team.
     name: &'static str,
     /// Its environment, which keeps it on loopback.
     launch: fn(&RealWorld, &str) -> Launch,
-    /// How it calls `TaskList`.
+    /// Its name for `TaskList`.
     tool: &'static str,
-    /// How it is started once with a prompt. Where it would ask its user before it calls a tool,
-    /// this is the yes.
+    /// The arguments that start it once with a prompt, with the user's consent where it would ask
+    /// before it calls a tool.
     start: &'static [&'static str],
-    /// It reads the prompt from its input.
+    /// True if it reads the prompt from its input.
     reads: bool,
-    /// What its user says yes to when it is started for the first time.
+    /// Accepts the questions of its first start.
     accepts: fn(&Machine),
 }
 
-/// The ways to set a client up: each block of its section, in order. One that begins with "or"
-/// is another way; what follows all ways is part of each.
+/// The ways to set a client up: each block of its section, in order. One that begins with "or" is
+/// another way; the blocks after all ways are part of each.
 fn ways(title: &str) -> Vec<Vec<Action>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/mcp.md");
     let document = std::fs::read_to_string(path).unwrap();

@@ -1,5 +1,5 @@
-//! What a run reports, held against the schemas others publish. `tests/reports/run.sh` gets them
-//! and a Python that can validate; without these the test is ignored.
+//! The reports of a run, compared with published schemas. `tests/reports/run.sh` gets them and a
+//! Python that can validate; without these the test is ignored.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::CCB;
 
-/// What the validators say of the reports in `dir`; nothing if they are satisfied.
+/// The complaints of the validators about the reports in `dir`; empty if they are satisfied.
 fn complaints(python: &str, schemas: &str, dir: &Path) -> String {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("reports/validate.py");
     let output = Command::new(python)
@@ -59,7 +59,7 @@ pub(crate) fn reports_are_what_the_published_schemas_say() {
     assert_eq!(code, Some(1));
     assert_eq!(complaints(&python, &schemas, &fan.out()), "");
 
-    // They do find what is wrong.
+    // They do find errors.
     let sarif: Value = serde_json::from_str(&fan.read("results.sarif")).unwrap();
     let mut broken = sarif.clone();
     broken["runs"][0]["results"][0]["level"] = "dreadful".into();

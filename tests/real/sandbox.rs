@@ -1,5 +1,5 @@
-//! Real programs that are confined to their worktree (`agents.sandbox: "tree"`): they work and commit
-//! there, reach their model and our tools, and write nothing outside.
+//! Real programs that are confined to their worktree (`agents.sandbox: "tree"`): they work and
+//! commit there, reach their model and ccb's tools, and write nothing outside.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::CCB;
 
-/// What a confined agent tries, one command after the other, each with a word that says whether it
+/// The attempts of a confined agent, one command after the other, each with a word that says if it
 /// worked.
 fn attempts(outside: &Path) -> Vec<String> {
     let (outside, up) = (outside.display(), "../".repeat(20));
@@ -33,7 +33,7 @@ fn attempts(outside: &Path) -> Vec<String> {
 const WORK: &str = "echo work > work.txt && git add work.txt && \
                     git -c user.name=x -c user.email=x@x commit -q -m Work && echo COMMITTED";
 
-/// Something outside that must stay as it is.
+/// A file outside that must not change.
 fn outside(team: &RealTeam) -> PathBuf {
     let outside = team.home.path().join("outside");
     std::fs::create_dir(&outside).unwrap();
@@ -41,7 +41,7 @@ fn outside(team: &RealTeam) -> PathBuf {
     outside
 }
 
-/// Runs a confined agent in a worktree of its own, and looks at what came of it.
+/// Runs a confined agent in a worktree of its own, and checks the results.
 fn stays_inside(team: &RealTeam, runtime: &str, command: fn(&str) -> Step) {
     if let Err(why) = swarm::sandbox::support() {
         eprintln!("not tested here: {why}");
@@ -92,7 +92,7 @@ pub(crate) fn a_confined_claude_stays_in_its_worktree() {
     stays_inside(&team, "claude", |line| Step::tool("Bash", shell(line)));
 }
 
-/// As most people have it: nobody says where its configuration is.
+/// The usual case: no variable names its configuration.
 pub(crate) fn a_confined_claude_works_with_its_usual_configuration() {
     let team = RealTeam::claude(CCB, &confined());
     let file = team.home.path().join("ccb.json");

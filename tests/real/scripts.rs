@@ -9,7 +9,7 @@ use harness::real_program;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// One of them, in surroundings of its own.
+/// A program, in surroundings of its own.
 struct Real {
     program: String,
     dir: TempDir,
@@ -56,7 +56,7 @@ impl Real {
         command
     }
 
-    /// What the model was told by its tool, and what the program printed.
+    /// Checks the result of the model's tool, and the output of the program.
     fn check(&self, output: &Output, tool_says: &str, result: &str) {
         let said = String::from_utf8_lossy(&output.stdout);
         let errors = String::from_utf8_lossy(&output.stderr);

@@ -1,4 +1,4 @@
-//! A team session of real Claude Codes on a scripted model: the lead and its mates.
+//! A team session of real Claude Codes on a scripted model: the lead and its teammates.
 
 use harness::RealTeam;
 use harness::model::{Step, prompt};
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::CCB;
 
-/// A mate's work on one task: writes a file, and ends its turn.
+/// A teammate's work on one task: writes a file, and ends its turn.
 fn work(file: &str, text: &str) -> String {
     let steps = [
         Step::tool("Write", json!({ "file_path": file, "content": text })),

@@ -1,5 +1,5 @@
-//! The tools in the requests of the real programs, for every built-in type, on a scripted model:
-//! a table. And that one that only reads cannot write. `CCB_TEST_CLAUDE`, `CCB_TEST_CODEX`,
+//! The tools in the requests of the real programs, for every built-in type, on a scripted model: a
+//! table. And a read-only agent cannot write. `CCB_TEST_CLAUDE`, `CCB_TEST_CODEX`,
 //! `CCB_TEST_OPENCODE`, `CCB_TEST_GEMINI` and `CCB_TEST_QWEN` name the programs.
 
 use harness::model::{Step, prompt};
@@ -10,7 +10,7 @@ use swarm::tools::Reach;
 
 use crate::CCB;
 
-/// A program under test: its name, kind, arguments, and how it is kept on loopback.
+/// A program under test: its name, kind, arguments, and the setting that keeps it on loopback.
 struct Program {
     name: &'static str,
     kind: &'static str,
@@ -18,7 +18,7 @@ struct Program {
     launch: fn(&RealWorld, &str) -> Launch,
     /// Its tool for shell commands, and the name of the argument.
     shell: (&'static str, &'static str),
-    /// What it puts before the names of our tools.
+    /// The prefix of ccb's tools.
     prefix: &'static str,
 }
 
@@ -99,7 +99,7 @@ impl Scene {
         }
     }
 
-    /// Starts an agent of this type in a tree of its own and waits for its end.
+    /// Starts an agent of this type in a worktree of its own and waits for its end.
     fn ask(&self, kind: &str, steps: &[Step], more: &[&str]) -> harness::Answer {
         let main = self.repo.main().to_str().unwrap();
         let text = prompt("Go.", steps);
@@ -133,13 +133,12 @@ impl Scene {
     }
 }
 
-/// What Codex has besides, where there are MCP servers.
+/// Further tools of Codex, if there are MCP servers.
 const RESOURCES: &str = "list_mcp_resource_templates list_mcp_resources read_mcp_resource";
 const TEAMMATE: &str = "Agent EnterWorktree ExitWorktree SendMessage TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate";
 const VERIFIER: &str = "EnterWorktree ExitWorktree SendMessage TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate";
 
-/// Compares the tools in the program's first request with `rows`: for each type its own, and
-/// ours.
+/// Compares the tools in the program's first request with `rows`: for each type its own, and ccb's.
 fn check(program: &Program, rows: &[(&str, &str, &str)]) {
     let mut seen = String::new();
     let mut wanted = String::new();
@@ -266,7 +265,7 @@ const COORDINATOR: &str =
     "Agent SendMessage TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate Worktrees";
 const LEAD: &str = "Agent EnterWorktree ExitWorktree SendMessage TaskCreate TaskGet TaskList TaskOutput TaskStop TaskUpdate TeamCreate TeamDelete Worktrees";
 
-/// The tools of those who lead: a lead has its own besides ours, a coordinator ours alone.
+/// The tools of leads: a lead has its own besides ccb's, a coordinator ccb's alone.
 fn check_leads(program: &Program, runtime: &dyn Fn(Vec<String>) -> Box<dyn Runtime>, all: &str) {
     let alone = match program.kind {
         "codex" => RESOURCES,
@@ -360,8 +359,8 @@ pub(crate) fn a_lead_and_a_coordinator_on_qwen() {
     check_leads(&QWEN, &acp, all);
 }
 
-/// One that only reads is told by its model to remove and to write: nothing changes, and nobody
-/// was asked.
+/// The model of a read-only agent orders it to remove and to write: nothing changes, and no
+/// question was asked.
 fn cannot_write(program: &Program) {
     let (tool, argument) = program.shell;
     for kind in ["Explore", "reviewer"] {

@@ -4,7 +4,7 @@ use std::path::Path;
 use crate::{TestHome, check_task_file};
 
 impl TestHome {
-    /// The bytes of everything that is the board: its task files and the high-water mark.
+    /// The bytes of all files of the board: its task files and the high-water mark.
     pub fn board_bytes(&self) -> BTreeMap<String, Vec<u8>> {
         let mut files = BTreeMap::new();
         if self.board_url().is_some() {
@@ -34,14 +34,14 @@ impl TestHome {
         }
     }
 
-    /// The lock directories there are, ours and others'.
+    /// The present lock directories, ccb's and foreign ones.
     pub fn lock_dirs(&self) -> Vec<String> {
         let mut names = names_in(&self.list_dir());
         names.retain(|name| name.ends_with(".lock") && self.list_dir().join(name).is_dir());
         names
     }
 
-    /// What is left in the directory for temporary files.
+    /// The files left in the directory for temporary files.
     pub fn temporaries(&self) -> Vec<String> {
         names_in(&self.list_dir().join(".ccb/tmp"))
     }

@@ -21,15 +21,15 @@ pub struct CiRunner {
     jobs: usize,
 }
 
-/// What became of a job.
+/// The result of a job.
 #[derive(Debug)]
 pub struct Ended {
-    /// Its checkout, as it was left.
+    /// Its checkout after the job.
     pub workspace: PathBuf,
     pub succeeded: bool,
-    /// What all steps printed.
+    /// The output of all steps.
     pub log: String,
-    /// What GitHub would show on the job's page.
+    /// The summary on GitHub's page of the job.
     pub summary: String,
 }
 
@@ -37,14 +37,14 @@ struct Job {
     workspace: PathBuf,
     temp: PathBuf,
     context: BTreeMap<String, String>,
-    /// What steps have put in front of PATH.
+    /// The directories that steps have put in front of PATH.
     path: String,
     failed: bool,
     log: String,
 }
 
 impl CiRunner {
-    /// `bin` has the programs a machine of theirs would have; `action` is our `action.yml`.
+    /// `bin` has the programs of a runner; `action` is our `action.yml`.
     pub fn new(origin: &Path, bin: &Path, action: &str) -> Self {
         Self {
             dir: tempfile::tempdir().expect("a directory"),
@@ -55,7 +55,7 @@ impl CiRunner {
         }
     }
 
-    /// What jobs have kept, by name.
+    /// The artifacts of jobs, by name.
     pub fn artifact(&self, name: &str) -> PathBuf {
         self.dir.path().join("artifacts").join(name)
     }
@@ -181,7 +181,7 @@ impl CiRunner {
                 }
             }
             "./.github/actions/ccb" => self.own_action(job, &with),
-            other => panic!("the examples use {other}, which nobody runs here"),
+            other => panic!("the examples use {other}, which this runner lacks"),
         }
     }
 
@@ -213,7 +213,7 @@ impl CiRunner {
         }
     }
 
-    /// What is in the cache under this key, or the newest under one that begins so.
+    /// The entry of the cache with this key, or the newest with one that begins so.
     fn cached(&self, key: &str, begins: &str) -> Option<PathBuf> {
         let exact = self.cache().join(key);
         if exact.exists() {
@@ -275,7 +275,7 @@ impl Job {
                 (Some((name, value)), _) => (name, value, true),
                 (_, Some((name, value))) => (name, value, false),
                 _ if matches!(part, "" | "always()") => return true,
-                _ => panic!("nobody understands {part:?}"),
+                _ => panic!("this runner does not understand {part:?}"),
             };
             let is = self.context.get(name.trim()).map_or("", String::as_str);
             (is == value.trim().trim_matches('\'')) == equal
@@ -283,7 +283,7 @@ impl Job {
         (always || !self.failed) && parts.all(holds)
     }
 
-    /// What a step has said for those after it.
+    /// Reads the outputs of a step for those after it.
     fn take_outputs(&mut self, id: Option<&str>) {
         let read = |name: &str| std::fs::read_to_string(self.temp.join(name)).unwrap_or_default();
         let (outputs, paths) = (read("output"), read("path"));
@@ -307,7 +307,7 @@ impl Job {
             // Secrets are not there, as in a fork.
             let value = self.context.get(name.trim());
             let secret = name.trim().starts_with("secrets.") || name.trim().starts_with("steps.");
-            assert!(value.is_some() || secret, "nobody knows {name}");
+            assert!(value.is_some() || secret, "{name} is unknown");
             done.push_str(value.map_or("", String::as_str));
             rest = after;
         }

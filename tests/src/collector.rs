@@ -1,10 +1,10 @@
-//! A collector of OpenTelemetry on loopback: takes requests as they come; tests read them.
+//! A collector of OpenTelemetry on loopback: keeps its requests; tests read them.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 
-/// What a collector does with a request.
+/// The behaviour of a collector.
 #[derive(Clone, Copy)]
 pub enum Mood {
     Takes,
@@ -21,7 +21,7 @@ pub struct Got {
     pub body: Vec<u8>,
 }
 
-/// Takes what it is sent, until the test ends.
+/// Keeps its requests, until the test ends.
 pub struct Collector {
     pub address: String,
     got: Arc<Mutex<Vec<Got>>>,
@@ -43,7 +43,7 @@ impl Collector {
     }
 
     pub fn got(&self) -> Vec<Got> {
-        self.got.lock().expect("nobody panicked").clone()
+        self.got.lock().expect("no thread panicked").clone()
     }
 }
 
@@ -69,7 +69,7 @@ fn serve(stream: TcpStream, mood: Mood, kept: &Mutex<Vec<Got>>) {
         if lines.read_exact(&mut body).is_err() {
             return;
         }
-        kept.lock().expect("nobody panicked").push(Got {
+        kept.lock().expect("no thread panicked").push(Got {
             path,
             headers,
             body,

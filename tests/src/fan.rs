@@ -27,7 +27,7 @@ impl Fan {
         self.git(&["commit", "-qm", "more"]);
     }
 
-    /// Git in the repository; what it printed.
+    /// Runs git in the repository; returns its output.
     pub fn git(&self, args: &[&str]) -> String {
         self.0.repo.git(args).trim().to_owned()
     }
@@ -37,7 +37,7 @@ impl Fan {
         self.write("plan.json", &plan.to_string());
     }
 
-    /// Where the results are.
+    /// The directory of the results.
     pub fn out(&self) -> PathBuf {
         self.0.repo.main().join("ccb-out")
     }
@@ -51,7 +51,7 @@ impl Fan {
         (answer.code, end["report"].clone())
     }
 
-    /// The same, with all it printed.
+    /// The same, with its whole output.
     pub fn answer(&self, more: &[&str]) -> Answer {
         let args = [&["fanout", "plan.json", "-j", "4", "--ci"], more].concat();
         self.0.run(&args)
@@ -77,7 +77,7 @@ impl Fan {
     }
 }
 
-/// What became of each task of a report: its id, and the kind of outcome.
+/// The outcome of each task of a report: its id, and the kind.
 pub fn kinds(report: &Value) -> Vec<(String, String)> {
     let tasks = report["tasks"].as_array().expect("tasks");
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

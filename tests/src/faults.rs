@@ -7,8 +7,8 @@ use crate::{Answer, TestHome};
 pub type Pass = (String, usize);
 
 impl TestHome {
-    /// Runs `ccb` to its end, which must be a success, and returns each write point it passed
-    /// with the number of the pass.
+    /// Runs `ccb` to its end, which must be a success, and returns each write point it passed with
+    /// the number of the pass.
     pub fn passes(&self, args: &[&str]) -> Vec<Pass> {
         let file = self.path().join("trace");
         let output = self.command(args).env("CCB_FAULT_TRACE", &file).output();

@@ -1,8 +1,8 @@
-//! The other tool that works on the same task files, as faithfully as it can be told.
+//! The other tool that works on the same task files, as faithfully as possible.
 //!
-//! It locks with plain directories (`.lock.lock/` to create, `<id>.json.lock/` to change one
-//! task), never with `flock`; it takes over a directory whose mtime is ten seconds old, gives
-//! up after thirty tries, and rewrites files in place, so that others can see half of one.
+//! It locks with plain directories (`.lock.lock/` to create, `<id>.json.lock/` to change one task),
+//! never with `flock`; it takes over a directory whose mtime is ten seconds old, gives up after
+//! thirty tries, and rewrites files in place, so that others can see half of one.
 
 use std::cell::Cell;
 use std::fs::{DirBuilder, File};
@@ -17,19 +17,20 @@ use rustix::fs::{AtFlags, CWD, Timespec, Timestamps};
 use serde_json::{Map, Value, json};
 use store::clock::{Clock, SystemClock};
 
-/// A lock directory that was not touched for this long may be taken over.
+/// Age of a lock directory, in milliseconds, from which it may be taken over.
 const STALE_MS: i64 = 10_000;
 const RETRIES: u32 = 30;
 const SHORTEST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(100);
-/// It is not fast: between its steps others get their turn and see what is half done.
+/// Pause between its steps: it is slow, so others run in between and see half-done changes.
 const STEP: Duration = Duration::from_millis(1);
 
 /// The other tool, at work on one list.
 #[derive(Debug)]
 pub struct ForeignTool {
     dir: PathBuf,
-    /// The first lock of a process probes how exactly the file system keeps times.
+    /// True after the first lock of a process, which probes how exactly the file system keeps
+    /// times.
     probed: Cell<bool>,
 }
 
@@ -69,7 +70,7 @@ impl ForeignTool {
         Ok(id)
     }
 
-    /// Reads a task, lets `change` have it, and writes it back; says whether it was there.
+    /// Reads a task, passes it to `change`, and writes it back; true if it was there.
     pub fn update(
         &self,
         id: u64,
@@ -101,7 +102,7 @@ impl ForeignTool {
         Ok(true)
     }
 
-    /// Deletes a task and notes its id, so that it is not given out again.
+    /// Deletes a task and records its id, so that it is not used again.
     pub fn delete(&self, id: u64) -> io::Result<()> {
         let _list = self.lock(".lock")?;
         let _task = self.lock_task(id)?;
@@ -126,7 +127,7 @@ impl ForeignTool {
             std::thread::park_timeout(pause);
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
-        let text = format!("ELOCKED: {} is held by somebody else", path.display());
+        let text = format!("ELOCKED: {} is held by another process", path.display());
         Err(io::Error::new(ErrorKind::WouldBlock, text))
     }
 
@@ -135,7 +136,7 @@ impl ForeignTool {
             return Ok(true);
         }
         match std::fs::metadata(path) {
-            // Released in between: once more, without looking at its age again.
+            // Released in between: once more, without checking its age again.
             Err(error) if error.kind() == ErrorKind::NotFound => self.make(path),
             Err(error) => Err(error),
             Ok(meta) if mtime_ms(&meta) < SystemClock.now_ms() - STALE_MS => {
@@ -206,7 +207,7 @@ impl Drop for ForeignLock {
     fn drop(&mut self) {
         self.released.store(true, Ordering::SeqCst);
         self.heartbeat.unpark();
-        // By name, without asking whose it is by now: that is how the other tool does it.
+        // By name, without asking who owns it by now: the other tool does it so.
         remove_dir(&self.path).ok();
     }
 }
@@ -224,7 +225,7 @@ pub fn set_mtime(path: &Path, ms: i64) -> io::Result<()> {
     Ok(rustix::fs::utimensat(CWD, path, &times, AtFlags::empty())?)
 }
 
-/// Makes a lock directory look as if nobody had touched it for a minute.
+/// Makes a lock directory look as if its holder had not touched it for a minute.
 pub fn make_stale(lock_dir: &Path) {
     set_mtime(lock_dir, SystemClock.now_ms() - 60_000).expect("the lock directory is there");
 }
@@ -240,7 +241,7 @@ fn remove_dir(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Truncates the file and writes it in two goes, so that others really see half of it.
+/// Truncates the file and writes it in two steps, so that others really see half of it.
 fn write_in_place(path: &Path, task: &Value, half_way: impl FnOnce()) -> io::Result<()> {
     let text = format!("{task:#}");
     let (first, second) = text.as_bytes().split_at(text.len() / 2);

@@ -1,5 +1,5 @@
-//! Histories of calls to a task board: how workers write them down, and what a board that
-//! does one thing at a time would have answered.
+//! Histories of calls to a task board: their form in workers' output, and the answers of a board
+//! that takes one call at a time.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub enum Action {
     Next,
     Release(u64),
     Complete(u64),
-    /// To pending, whoever completed it.
+    /// To pending, whichever agent completed it.
     Reopen(u64),
     Show(u64),
     /// The parts of a [`Next`](Self::Next) that other calls can come between; see [`in_parts`].
@@ -49,7 +49,7 @@ pub struct TaskState {
 /// One line of a worker's output. Times are of the machine's monotonic clock.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Line {
-    /// It has opened the board and waits for the end of its input.
+    /// The worker has opened the board and waits for the end of its input.
     Ready,
     Invoke {
         call: BoardCall,
@@ -90,9 +90,10 @@ pub fn calls_of(lines: &[Line], gone: u64) -> Vec<Call<BoardCall, BoardAnswer>> 
     calls
 }
 
-/// The same history with every `next` in parts, as a database carries it out: a claim chooses the best
-/// task that no other claim has chosen, and others see that it is taken a moment later. Nothing is
-/// ready if others have chosen all of it. Every other change waits for the claims under way.
+/// The same history with every `next` in parts, as a database carries it out: a claim chooses the
+/// best task that no other claim has chosen, and others see a moment later that it is taken. No
+/// task is ready if others have chosen all of them. Every other change waits for the claims under
+/// way.
 pub fn in_parts(history: Vec<Call<BoardCall, BoardAnswer>>) -> Vec<Call<BoardCall, BoardAnswer>> {
     let parts = |call: Call<BoardCall, BoardAnswer>| {
         let part = |action, answer| Call {
@@ -126,7 +127,7 @@ pub struct BoardSpec {
 
 type Tasks = BTreeMap<u64, TaskState>;
 
-/// What is on a board, and what claims under way have chosen, by agent.
+/// The tasks of a board, and those chosen by claims under way, by agent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct BoardState {
     tasks: Tasks,
@@ -169,7 +170,8 @@ impl BoardSpec {
         ids.min_by_key(|id| (std::cmp::Reverse(self.chain(state, *id)), *id))
     }
 
-    /// One part of a `next`, if it is one. What cannot be done now answers what nobody was told.
+    /// One part of a `next`, if it is one. A part that is not possible now returns an answer that
+    /// no call got.
     fn part(&self, state: &mut BoardState, call: &BoardCall) -> Option<BoardAnswer> {
         let not_now = BoardAnswer::Refused("not_now".into(), Vec::new());
         Some(match call.action {

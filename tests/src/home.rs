@@ -16,11 +16,11 @@ pub struct TestHome {
     dir: TempDir,
     binary: PathBuf,
     list: String,
-    /// Where the board is, if not in files.
+    /// The database of the board, if it is not in files.
     pub(crate) database: Option<Arc<InDatabase>>,
 }
 
-/// What a `ccb` process answered.
+/// The output of a `ccb` process.
 #[derive(Debug, Clone)]
 pub struct Answer {
     pub code: Option<i32>,
@@ -34,8 +34,8 @@ impl TestHome {
         Self::within(&std::env::temp_dir(), binary)
     }
 
-    /// An empty home in memory where there is such a place: for tests that start thousands
-    /// of processes and ask nothing of the disk.
+    /// An empty home in memory, if the machine has such a file system: for tests that start
+    /// thousands of processes and need no disk.
     pub fn in_memory(binary: &str) -> Self {
         let memory = Path::new("/dev/shm");
         let usable = tempfile::tempfile_in(memory).is_ok();
@@ -84,8 +84,8 @@ impl TestHome {
         Some(format!("{url}{separator}application_name={name}"))
     }
 
-    /// Waits until nothing is done any more for a process that is gone. A server goes on with what
-    /// it was told by connections of this name, although nobody waits for the answer.
+    /// Waits until the server has no work left for a process that is gone. It finishes statements
+    /// of connections of this name, although no client waits for the answer.
     pub fn wait_for_the_last_of(&self, name: &str, limit: Duration) {
         if let Some(database) = &self.database {
             wait_until(limit, "the server to be done with it", || {
@@ -94,7 +94,7 @@ impl TestHome {
         }
     }
 
-    /// The address of the database the board is in, if it is in one.
+    /// The address of the board's database, if it is in one.
     pub fn board_url(&self) -> Option<&str> {
         self.database.as_ref().map(|database| database.url.as_str())
     }
@@ -103,17 +103,17 @@ impl TestHome {
         self.dir.path()
     }
 
-    /// The directory of the task list the commands use.
+    /// The directory of the commands' task list.
     pub fn list_dir(&self) -> PathBuf {
         self.path().join("tasks").join(&self.list)
     }
 
-    /// Where the task's file is.
+    /// The path of the task's file.
     pub fn task_file(&self, id: u64) -> PathBuf {
         self.list_dir().join(format!("{id}.json"))
     }
 
-    /// Lets the lease of a task run out, as if its time had passed.
+    /// Ends the lease of a task, as if its time had passed.
     pub fn expire_lease(&self, id: u64) {
         if let Some(database) = &self.database {
             return database.expire_lease(id);
@@ -132,14 +132,14 @@ impl TestHome {
         command
     }
 
-    /// The same without saying which team it acts in.
+    /// The same without naming a team.
     pub fn command_without_team(&self, args: &[&str]) -> Command {
         let mut command = self.command_without_list(&["--list", &self.list]);
         command.args(args);
         command
     }
 
-    /// The same without saying which task list it is to use.
+    /// The same without naming a task list.
     pub fn command_without_list(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.binary);
         command
@@ -179,7 +179,7 @@ impl TestHome {
         Answer::of(self.command(args).output().expect("ccb starts"))
     }
 
-    /// Runs `ccb` with `args` and this on its standard input.
+    /// Runs `ccb` with `args` and this standard input.
     pub fn run_with_input(&self, args: &[&str], input: &[u8]) -> Answer {
         let mut child = self
             .command(args)
@@ -245,7 +245,7 @@ impl TestHome {
         self.tasks_on_disk_but(None)
     }
 
-    /// The same without one that is allowed not to parse.
+    /// The same, except for one that need not parse.
     pub fn tasks_on_disk_but(&self, tolerated: Option<u64>) -> Vec<Value> {
         if let Some(database) = &self.database {
             return database.tasks(self.path(), &self.list);
@@ -284,7 +284,7 @@ fn copy_dir(from: &Path, to: &Path) {
             std::fs::create_dir(&dest).expect("a new directory");
             copy_dir(&entry.path(), &dest);
         } else if kind.is_file() {
-            // A FIFO is made anew by whoever needs it.
+            // A FIFO is made anew by its next user.
             std::fs::copy(entry.path(), &dest).expect("a copy");
         }
     }

@@ -22,15 +22,16 @@ impl Inside {
         }
     }
 
-    /// Where agents are told to leave things.
+    /// The directory for files of agents.
     pub fn dir(&self) -> PathBuf {
         let dir = self.home.path().join("inside");
         std::fs::create_dir_all(&dir).expect("a directory");
         dir
     }
 
-    /// Runs these command lines one after the other in a new agent, which `more` (arguments of `agent
-    /// spawn`) describes; returns what each answered. In them `ccb` is the program under test.
+    /// Runs these command lines one after the other in a new agent, which `more` (arguments of
+    /// `agent spawn`) describes; returns the output of each. In them `ccb` is the program under
+    /// test.
     pub fn agent(&self, more: &[&str], lines: &[&str]) -> Vec<Answer> {
         let script = self.script(lines);
         let mut args = vec!["agent", "spawn", "--runtime", "shell", "--background"];
@@ -42,7 +43,7 @@ impl Inside {
         self.answers(lines.len())
     }
 
-    /// The same as a command for a shell, for agents that somebody else starts.
+    /// The same as a command for a shell, for agents that the test does not start itself.
     pub fn script(&self, lines: &[&str]) -> String {
         let dir = self.dir();
         let mut text = format!(
@@ -61,7 +62,7 @@ impl Inside {
         format!("sh {}", path.display())
     }
 
-    /// What the lines of the last script answered.
+    /// The output of each line of the last script.
     pub fn answers(&self, count: usize) -> Vec<Answer> {
         let dir = self.dir();
         let read = |n: usize, what: &str| {

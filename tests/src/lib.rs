@@ -1,4 +1,4 @@
-//! What the cross-crate tests share: a hermetic home directory, the binary under test, a
+//! Shared code of the cross-crate tests: a hermetic home directory, the binary under test, a
 //! stand-in for the other tool on the same files, and waiting with a deadline.
 
 mod board_files;
@@ -9,11 +9,11 @@ pub mod fake;
 mod fan;
 mod faults;
 mod foreign;
-/// Histories of calls to a board, and what the board should have answered.
+/// Histories of calls to a board, and the right answers.
 pub mod history;
 mod home;
 mod inside;
-/// Whether a concurrent history has a sequential explanation.
+/// The search for a sequential explanation of a concurrent history.
 pub mod linearize;
 mod mail;
 mod marked;
@@ -29,7 +29,7 @@ pub mod postgres;
 mod random;
 mod real;
 mod real_team;
-/// The repository that the tests of `worktrees` use, too; it is theirs.
+/// The repository of `worktrees`' own tests.
 #[path = "../../worktrees/tests/it/repo.rs"]
 mod repo;
 /// Agents in tests.
@@ -40,7 +40,7 @@ pub mod sample_project;
 pub mod scene_processes;
 mod schema;
 pub mod script;
-/// A team that was staged: files as agents leave them while they work.
+/// A staged team: files as agents leave them while they work.
 pub mod staged_team;
 mod talk;
 mod team_files;

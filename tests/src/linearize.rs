@@ -1,15 +1,15 @@
-//! Whether a concurrent history can be explained by doing its calls one at a time.
+//! Explains a concurrent history by making its calls one at a time, if possible.
 //!
-//! The search of Wing and Gong with Lowe's memory of what was tried: pick any call that no
-//! unexplained call strictly precedes, do it on the model, compare the answer, go on; never
-//! look twice at the same set of explained calls with the same state. Calls overlap only
-//! within a small window, which keeps the number of such sets small.
+//! The search of Wing and Gong with Lowe's memory of tried configurations: pick any call that no
+//! unexplained call strictly precedes, make it on the model, compare the answer, continue; never
+//! visit the same set of explained calls with the same state twice. Calls overlap only within a
+//! small window, which keeps the number of such sets small.
 
 use std::collections::HashSet;
 use std::fmt::Debug;
 use std::hash::Hash;
 
-/// What a call does when nothing else happens at the same time.
+/// The effect of a call without others at the same time.
 pub trait Spec {
     type State: Clone + Eq + Hash + Debug;
     type Op: Debug;
@@ -29,18 +29,18 @@ pub trait Spec {
 pub struct Call<Op, Answer> {
     pub op: Op,
     pub invoked: u64,
-    /// When it returned, or for a call without answer when its caller was gone.
+    /// The time it returned, or for a call without answer the time its caller was gone.
     pub returned: u64,
     /// `None` if the caller died: it may have happened or not, with any answer.
     pub answer: Option<Answer>,
 }
 
-/// How an explanation was found, or that there is none.
+/// The result of the search.
 #[derive(Debug)]
 pub enum Verdict {
-    /// The number of (set of calls, state) pairs looked at.
+    /// An explanation, with the number of visited pairs (set of calls, state).
     Linearizable { configurations: usize },
-    /// Where the best attempt got stuck.
+    /// No explanation, with the call where the best attempt failed.
     Impossible { why: String },
 }
 
@@ -50,7 +50,7 @@ impl Verdict {
     }
 }
 
-/// Which calls are explained, and the state after them.
+/// The explained calls, and the state after them.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Configuration<State> {
     explained: Vec<u64>,
@@ -85,7 +85,7 @@ impl<State> Configuration<State> {
     }
 }
 
-/// How many calls before and after the place where it got stuck are shown.
+/// Number of calls shown before and after the place where the search failed.
 const AROUND: usize = 25;
 
 /// Checks `calls`, in any order, against `spec`.
@@ -112,9 +112,9 @@ pub fn check<S: Spec>(spec: &S, calls: &[Call<S::Op, S::Answer>]) -> Verdict {
             let (state, answer) = spec.step(&here.state, &order[n].op);
             match &order[n].answer {
                 Some(given) if *given != answer => {}
-                // Nothing that comes later can tell whether this came first, so there is no
-                // need to look at any other order; unless, having begun after a caller was
-                // gone, it would rule out that this caller's last call happened.
+                // No later call can show if this came first, so no other order need be tried;
+                // unless, having begun after a caller was gone, it would rule out that this
+                // caller's last call happened.
                 Some(given)
                     if spec.only_looks(given)
                         && first_death.is_none_or(|death| order[n].invoked <= death) =>
@@ -142,7 +142,7 @@ pub fn check<S: Spec>(spec: &S, calls: &[Call<S::Op, S::Answer>]) -> Verdict {
     }
 }
 
-/// The calls that may come next, those that returned first in front.
+/// The calls that may come next, sorted by their return.
 fn candidates<Op, Answer, State>(
     order: &[&Call<Op, Answer>],
     here: &Configuration<State>,

@@ -7,14 +7,14 @@ use store::name::Name;
 
 use crate::home::TestHome;
 
-/// Something that is done with mail, and what is there before.
+/// A mail command, and the mail before it.
 #[derive(Debug, Clone, Copy)]
 pub struct MailScenario {
     pub name: &'static str,
     pub setup: fn(&TestHome),
     /// Arguments of `ccb`, or of the worker if the first one is "worker".
     pub command: &'static [&'static str],
-    /// Doing it again changes nothing.
+    /// True if doing it again changes nothing.
     pub once: bool,
 }
 
@@ -48,8 +48,8 @@ fn listing(mailbox: &Mailbox, agent: &str) -> Listing {
     inbox.list(true).expect("a list")
 }
 
-/// All mail that is not acknowledged, how much is, and all requests; without what differs from
-/// run to run, and without probes.
+/// All mail that is not acknowledged, the count of the rest, and all requests; without the values
+/// that differ from run to run, and without probes.
 pub fn mail_state(home: &TestHome) -> Value {
     let mailbox = open(home);
     let mut state = json!({});

@@ -1,7 +1,7 @@
 use serde::de::DeserializeOwned;
 
-/// The JSON after the last `mark` in `text` that is not itself within such JSON; an error if
-/// there are marks but what follows none of them can be read.
+/// The JSON after the last `mark` in `text` that is not itself within such JSON; an error if there
+/// are marks but none of them is followed by readable JSON.
 pub(crate) fn last_after<T: DeserializeOwned>(
     text: &str,
     mark: &str,

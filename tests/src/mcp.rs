@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-/// How long an answer may take before the test fails.
+/// Time limit for an answer.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A connection to a server of its own.
@@ -18,16 +18,16 @@ pub struct McpClient {
     lines: Receiver<String>,
     stderr: Option<std::thread::JoinHandle<String>>,
     next_id: u64,
-    /// What the server said without being asked.
+    /// The notifications of the server.
     pub notifications: Vec<Value>,
 }
 
-/// What is left of a server that has ended.
+/// The remaining output of a server that has ended.
 #[derive(Debug)]
 pub struct McpEnd {
     pub code: Option<i32>,
     pub stderr: String,
-    /// Lines nobody had read.
+    /// Unread lines.
     pub rest: Vec<String>,
 }
 
@@ -72,15 +72,14 @@ impl McpClient {
         client
     }
 
-    /// Starts the server and greets it as the client of a model does: as `name`, asking for
-    /// nothing.
+    /// Starts the server and greets it as the client of a model does: as `name`, without requests.
     pub fn connect_as(name: &str, command: Command) -> Self {
         let mut client = Self::start(command);
         client.greet("2025-11-25", name, json!({}));
         client
     }
 
-    /// The handshake of a program that wants JSON; returns what the server said of itself.
+    /// The handshake of a program that wants JSON; returns the server's description of itself.
     pub fn initialize(&mut self, version: &str) -> Value {
         let wants_json = json!({"experimental": {"ccb/json": {}}});
         self.greet(version, "test", wants_json)
@@ -100,7 +99,7 @@ impl McpClient {
     /// Sends one line as it is.
     pub fn send_line(&mut self, line: &str) {
         let input = self.input.as_mut().expect("an open pipe");
-        // A server that has died is found by what it does not answer.
+        // A dead server is noticed by its missing answer.
         input.write_all(line.as_bytes()).ok();
         input.write_all(b"\n").ok();
         input.flush().ok();
@@ -118,7 +117,7 @@ impl McpClient {
         id
     }
 
-    /// The next message, whatever it is; `None` if the server has ended.
+    /// The next message of any kind; `None` if the server has ended.
     pub fn next_message(&mut self) -> Option<Value> {
         match self.lines.recv_timeout(LIMIT) {
             Ok(line) => {
@@ -142,7 +141,7 @@ impl McpClient {
         }
     }
 
-    /// The next message with this method that the server sends without being asked.
+    /// The next notification with this method.
     pub fn notification(&mut self, method: &str) -> Value {
         let wanted = |message: &Value| message["method"] == method;
         loop {
@@ -159,7 +158,7 @@ impl McpClient {
         self.answer(&id)
     }
 
-    /// The names of the tools there are.
+    /// The names of all tools.
     pub fn tools(&mut self) -> Vec<String> {
         let answer = self.request("tools/list", json!({}));
         let tools = answer["result"]["tools"].as_array().expect("a list");
@@ -182,7 +181,7 @@ impl McpClient {
         result["structuredContent"].clone()
     }
 
-    /// Calls a tool, which must fail; returns the error and its words.
+    /// Calls a tool, which must fail; returns the error and its message.
     pub fn fails(&mut self, tool: &str, arguments: Value) -> (Value, String) {
         let result = self.call(tool, arguments);
         assert_eq!(result["isError"], json!(true), "{tool}: {result}");

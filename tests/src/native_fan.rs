@@ -1,4 +1,4 @@
-//! Native agents that fork, and what their requests have in common.
+//! Native agents that fork, and the common parts of their requests.
 
 use serde_json::{Value, json};
 use swarm::provider::Wire;
@@ -6,12 +6,12 @@ use swarm::provider::Wire;
 use crate::NativeTeam;
 use crate::model::{Recorded, Step, prompt};
 
-/// What the order of a fork begins with.
+/// The beginning of a fork's order.
 pub const TAG: &str = "<fork-boilerplate>";
 /// The tool that starts agents.
 pub const AGENT: &str = "mcp__ccb__Agent";
 
-/// A team whose model is spoken to in this form, and costs something.
+/// A team whose model speaks this protocol, with prices.
 pub fn team(ccb: &str, wire: Wire) -> NativeTeam {
     let team = NativeTeam::new(ccb);
     let (kind, base) = match wire {
@@ -28,7 +28,7 @@ pub fn team(ccb: &str, wire: Wire) -> NativeTeam {
     team
 }
 
-/// Something to know: enough that a service keeps it.
+/// Background knowledge, long enough for a service to cache it.
 pub fn background() -> String {
     let lines = (0..600).map(|n| format!("Fact {n}: the value of {n} is {}.", n * n));
     lines.collect::<Vec<_>>().join("\n")
@@ -77,7 +77,7 @@ pub fn same(one: &[u8], two: &[u8]) -> usize {
     one.iter().zip(two).take_while(|(a, b)| a == b).count()
 }
 
-/// A request without what closes its lists.
+/// A request without the closing brackets of its lists.
 pub fn open_end(raw: &[u8]) -> usize {
     raw.len()
         - raw
@@ -128,7 +128,7 @@ pub fn request_that_forked(team: &NativeTeam, words: &str) -> Recorded {
         .clone()
 }
 
-/// What one who fans out does: reads, fans out, goes on, and hears of every end.
+/// The steps of an agent that fans out: it reads, fans out, continues, and hears of every end.
 pub fn fan(words: &str, orders: &[String], scripts: &[Step]) -> Vec<Step> {
     let mut fan = Step::text("I fan out.");
     for (n, order) in orders.iter().enumerate() {
@@ -148,7 +148,7 @@ pub fn orders(of: &str, count: usize) -> Vec<String> {
     (0..count).map(|n| format!("ORDER-{of}-{n}.")).collect()
 }
 
-/// A fork from outside; waits for its end.
+/// Forks an agent from outside; waits for its end.
 pub fn fork(team: &NativeTeam, of: &str, how: &[&str], order: &str) -> Value {
     let order = prompt(order, &[Step::text("Looked.")]);
     let first = ["agent", "spawn", "--wait", "--fork", of];

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::model::{ModelServer, Recorded, Step, prompt};
 use crate::{Answer, TestHome, TestRepo};
 
-/// The key of these tests; it must be found nowhere.
+/// The key of these tests; it must not appear anywhere.
 pub const KEY: &str = "sk-ant-test-0123456789abcdef";
 
 /// A home, a repository, a model on loopback, and a `PATH` that has git and a shell alone. Agents of
@@ -33,7 +33,7 @@ impl NativeTeam {
         }
         // A type that may do everything without asking.
         let free = "---\nname: free\ndescription: may do everything\n\
-                    permissionMode: bypassPermissions\n---\nYou do what you are told.\n";
+                    permissionMode: bypassPermissions\n---\nYou follow orders.\n";
         crate::write(&home.path().join("agents/free.md"), free);
         Self {
             model: ModelServer::start(),
@@ -66,7 +66,7 @@ impl NativeTeam {
         Answer::of(self.command(args).output().expect("ccb starts"))
     }
 
-    /// Runs a command that must succeed; returns what it says as JSON.
+    /// Runs a command that must succeed; returns its JSON.
     pub fn ok(&self, args: &[&str]) -> Value {
         let answer = self.run(&[&["--json"], args].concat());
         assert_eq!(answer.code, Some(0), "{args:?}: {answer:?}");
@@ -85,7 +85,7 @@ impl NativeTeam {
         self.model.scripted()
     }
 
-    /// Every file of the home, of the repository and of what is beside it that holds `text`.
+    /// Every file of the home, of the repository and beside it that holds `text`.
     pub fn files_with(&self, text: &str) -> Vec<PathBuf> {
         let mut found = Vec::new();
         look(self.home.path(), text.as_bytes(), &mut found);

@@ -1,4 +1,4 @@
-//! Our own loop alone, without a host: started as a host starts it, on a scripted model.
+//! ccb's own loop alone, without a host: started as a host starts it, on a scripted model.
 
 use std::path::PathBuf;
 
@@ -28,7 +28,7 @@ pub struct NativeWorld {
 }
 
 impl NativeWorld {
-    /// One whose model is spoken to in this form; `ccb` is the program.
+    /// A world whose model speaks this protocol; `ccb` is the program.
     pub fn new(ccb: &'static str, wire: Wire) -> Self {
         let options = ModelOptions {
             scripts_without_tools: true,
@@ -51,7 +51,7 @@ impl NativeWorld {
         self.dir.path().canonicalize().expect("a path").join(name)
     }
 
-    /// What an agent is started with; it may do anything.
+    /// The launch of an agent; it may do anything.
     pub fn launch(&self, prompt: &str) -> Launch {
         let path = std::env::var_os("PATH").unwrap_or_default();
         Launch {
@@ -78,12 +78,12 @@ impl NativeWorld {
         Talk::start(&NativeRuntime::new(command), launch).expect("it starts")
     }
 
-    /// Starts an agent whose model does this.
+    /// Starts an agent whose model follows these steps.
     pub fn follow(&self, steps: &[Step]) -> Talk {
         self.start(self.launch(&prompt("Go.", steps)))
     }
 
-    /// All requests, when it is known what became of each.
+    /// All requests, once each has an outcome.
     pub fn requests(&self) -> Vec<Recorded> {
         self.server.settled()
     }
@@ -103,12 +103,12 @@ pub fn send(talk: &mut Talk, text: &str) {
     talk.order(Order::Send(Message { id, text, now }));
 }
 
-/// Why a turn failed.
+/// The error of a failed turn.
 pub fn error(turn: &TurnEnd) -> &str {
     turn.error.as_deref().unwrap_or_default()
 }
 
-/// What an agent said it waits for.
+/// The reasons that an agent gave for waiting.
 pub fn stalls(talk: &Talk) -> Vec<String> {
     let stalls = talk.seen.iter().filter_map(|event| match event {
         Event::Stalled { why } => Some(why.clone()),
@@ -117,7 +117,7 @@ pub fn stalls(talk: &Talk) -> Vec<String> {
     stalls.collect()
 }
 
-/// The results of its calls, and whether each is an error.
+/// The results of its calls; true for an error.
 pub fn results(talk: &Talk) -> Vec<(String, bool)> {
     let results = talk.seen.iter().filter_map(|event| match event {
         Event::ToolResult {
@@ -128,7 +128,7 @@ pub fn results(talk: &Talk) -> Vec<(String, bool)> {
     results.collect()
 }
 
-/// A conversation that failed goes on.
+/// Continues a conversation that failed.
 pub fn goes_on(talk: &mut Talk) {
     send(talk, &prompt("Again.", &[Step::text("better now")]));
     let turn = talk.turn();

@@ -1,4 +1,4 @@
-//! A terminal's screen as an SVG: what a person saw, for the documentation.
+//! A terminal's screen as an SVG, for the documentation.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ const CELL: (f64, f64) = (8.4, 18.0);
 const LETTERS: f64 = 14.0;
 /// The frame around the screen.
 const FRAME: f64 = 12.0;
-/// What the terminal's own colours are.
+/// The terminal's own colours.
 const FOREGROUND: (u8, u8, u8) = (0xd8, 0xde, 0xe9);
 const BACKGROUND: (u8, u8, u8) = (0x1c, 0x21, 0x28);
 const PALETTE: [(u8, u8, u8); 16] = [
@@ -33,7 +33,7 @@ const PALETTE: [(u8, u8, u8); 16] = [
     (0xff, 0xff, 0xff),
 ];
 
-/// How a cell looks.
+/// The style of a cell.
 #[derive(Clone, PartialEq)]
 struct Look {
     fill: (u8, u8, u8),
@@ -70,7 +70,7 @@ pub fn svg(screen: &Screen) -> String {
     svg
 }
 
-/// One row: cells that look alike and follow each other are one piece.
+/// One row: adjacent cells of one style are one piece.
 fn draw_row(screen: &Screen, row: u16, columns: u16, svg: &mut String) {
     let mut piece: Option<(u16, u16, Look, String)> = None;
     for column in 0..columns {
@@ -89,7 +89,7 @@ fn draw_row(screen: &Screen, row: u16, columns: u16, svg: &mut String) {
         } else {
             " "
         };
-        // Where a wide letter is, the next piece begins at its own place.
+        // After a wide letter the next piece begins at its own place.
         match &mut piece {
             Some((_, cells, before, words))
                 if *before == look && text.is_ascii() && words.is_ascii() =>

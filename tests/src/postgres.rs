@@ -41,7 +41,7 @@ impl InDatabase {
         }
     }
 
-    /// How many connections of this name the server still works for.
+    /// The number of connections of this name that the server still works for.
     pub(crate) fn connections(&self, name: &str) -> i64 {
         let sql = "SELECT count(*) AS number FROM pg_stat_activity WHERE application_name = $1";
         let counted = self.database.read(|session| {

@@ -16,7 +16,7 @@ pub fn real_program(variable: &str) -> String {
     find_real_program(variable).unwrap_or_else(|| panic!("{variable} names no program"))
 }
 
-/// The same for those who can do without.
+/// The same for tests that can run without it.
 pub fn find_real_program(variable: &str) -> Option<String> {
     std::env::var(variable)
         .ok()
@@ -55,7 +55,7 @@ impl RealWorld {
         self.dir.path().join(name)
     }
 
-    /// Where the agent works.
+    /// The directory in which the agent works.
     pub fn repo(&self) -> PathBuf {
         self.path("repo")
     }
@@ -221,14 +221,14 @@ pub fn fake_tools(program: &str, tools: &[&str]) -> McpServer {
     }
 }
 
-/// A shell command that says it is there and waits until [`let_go`].
+/// A shell command that reports its start and waits until [`let_go`].
 pub fn waiting(repo: &Path, name: &str) -> String {
     let path = |kind: &str| repo.join(format!("{name}.{kind}")).display().to_string();
     let (gate, ready) = (path("gate"), path("ready"));
     format!("mkfifo {gate} && touch {ready} && cat {gate}")
 }
 
-/// Lets a command of [`waiting`] go on.
+/// Ends the wait of a command of [`waiting`].
 pub fn let_go(repo: &Path, name: &str, words: &str) {
     is_waiting(repo, name);
     std::fs::write(repo.join(format!("{name}.gate")), words).expect("a reader");
@@ -252,7 +252,7 @@ pub fn freely(mut launch: Launch) -> Launch {
     launch
 }
 
-/// A message, and the order that hands it over.
+/// A message, and the order that sends it.
 pub fn message(text: &str, now: bool) -> (Uuid, Order) {
     let id = Uuid::new_v4();
     let text = text.to_owned();

@@ -60,7 +60,7 @@ impl RealTeam {
         }
         home.settings(&settings.to_string());
         let free = "---\nname: free\ndescription: may do everything\n\
-                    permissionMode: bypassPermissions\n---\nYou do what you are told.\n";
+                    permissionMode: bypassPermissions\n---\nYou follow orders.\n";
         crate::write(&home.path().join("agents/free.md"), free);
         Self {
             world,
@@ -92,13 +92,13 @@ impl RealTeam {
         self.home.ok(&self.spawning(&how))["agent"].clone()
     }
 
-    /// Where an agent works.
+    /// The worktree of an agent.
     pub fn tree(&self, id: &str) -> PathBuf {
         let meta = self.home.run_meta(id);
         PathBuf::from(meta["worktree"]["path"].as_str().expect("a tree"))
     }
 
-    /// What the lead was told last about an agent.
+    /// The last notification to the lead about an agent.
     pub fn told(&self, id: &str) -> Value {
         let inbox = ["mail", "inbox", "--all", "--as", "team-lead"];
         let answer = self.home.ok(&inbox);
@@ -107,7 +107,7 @@ impl RealTeam {
         of.next_back().expect("a notification")["body"].clone()
     }
 
-    /// Waits until an agent is settled, seeing to what nobody else sees to.
+    /// Waits until an agent is settled, and cleans up where no other process does.
     pub fn settle(&self, id: &str) {
         let active = self.home.team_dir().join("runs/.active").join(id);
         wait_until(LONG, &format!("{id} to be settled"), || {

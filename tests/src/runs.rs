@@ -1,4 +1,4 @@
-//! Agents in tests: started with the fake agent, looked at from outside.
+//! Agents in tests: started with the fake agent, observed from outside.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use crate::fake::Pids;
 use crate::script::Script;
 use crate::{TestHome, wait_until};
 
-/// Long enough for a busy machine; only failures take that long.
+/// Time limit that only failures reach, also on a busy machine.
 pub const LONG: Duration = Duration::from_secs(120);
 
 impl TestHome {
-    /// A runtime `fake` whose agents follow scripts, besides what `more` (the inside of a JSON object) says.
+    /// A runtime `fake` whose agents follow scripts, besides `more` (the inside of a JSON object).
     pub fn with_fake_runtime(&self, program: &str, more: &str) {
         let command = serde_json::to_string(program).expect("text");
         let comma = if more.is_empty() { "" } else { "," };
@@ -38,14 +38,14 @@ impl TestHome {
         self.team_dir().join("runs").join(id)
     }
 
-    /// What is written down about a run, read from its file.
+    /// The record of a run, read from its file.
     pub fn run_meta(&self, id: &str) -> Value {
         let path = self.run_dir(id).join("meta.json");
         let bytes = std::fs::read(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
         serde_json::from_slice(&bytes).expect("a run's file is whole")
     }
 
-    /// How a run ended, read from its file.
+    /// The end of a run, read from its file.
     pub fn run_exit(&self, id: &str) -> Option<Value> {
         let bytes = std::fs::read(self.run_dir(id).join("exit.json")).ok()?;
         Some(serde_json::from_slice(&bytes).expect("a run's end is whole"))
@@ -58,7 +58,7 @@ impl TestHome {
         });
     }
 
-    /// Waits until nothing is left to do for a run.
+    /// Waits until a run is settled.
     pub fn await_settled(&self, id: &str) {
         let active = self.team_dir().join("runs/.active").join(id);
         wait_until(LONG, &format!("{id} to be settled"), || !active.exists());
@@ -98,7 +98,7 @@ pub fn kill(pid: i32, signal: rustix::process::Signal) {
     rustix::process::kill_process(pid, signal).ok();
 }
 
-/// Waits until none of the processes that wrote themselves down is there any more.
+/// Waits until none of the recorded processes exists any more.
 pub fn await_none_left(pids: &Pids) {
     wait_until(LONG, "all descendants to be gone", || {
         pids.left().is_empty()
@@ -127,7 +127,7 @@ impl TestHome {
         all.filter(|entry: &Value| entry["type"] == kind).collect()
     }
 
-    /// What the lead has been sent as text, oldest first.
+    /// The texts of messages to the lead, oldest first.
     pub fn told_lead(&self) -> Vec<String> {
         let answer = self.ok(&["mail", "inbox", "--all", "--as", "team-lead"]);
         let messages = answer["messages"].as_array().cloned().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! A small Rust library with twelve defects, each in a module of its own beside the test that
-//! finds it. It is built by the compiler alone, so that no network and no lock is in the way.
+//! A small Rust library with twelve defects, each in a module of its own beside the test that finds
+//! it. It is built by the compiler alone, without network and locks.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::fan::{Fan, kinds};
 
-/// A module's name, what is wrong in it, its test, and what repairs it.
+/// A module's name, its defect, its test, and the repair.
 pub const DEFECTS: [(&str, &str, &str, &str); 12] = [
     (
         "sum",
@@ -84,7 +84,7 @@ pub const DEFECTS: [(&str, &str, &str, &str); 12] = [
     ),
 ];
 
-/// Where a module is.
+/// The path of a module.
 pub fn file(name: &str) -> String {
     format!("src/{name}.rs")
 }
@@ -136,7 +136,7 @@ pub fn is_green(dir: &Path) -> bool {
     ended.status.success()
 }
 
-/// What is true of every run that took the project to green.
+/// Checks the results of every run that made the project green.
 pub fn all_is_well(fan: &Fan, report: &Value) {
     for (id, kind) in kinds(report) {
         assert_eq!(kind, "proven", "{id}: {report}");
@@ -164,7 +164,7 @@ pub fn all_is_well(fan: &Fan, report: &Value) {
         git(&["am", "-q", path.to_str().unwrap()]);
     }
     assert!(is_green(&clone), "{} patches", patches.len());
-    // Nothing is left but the main tree, and the results keep out of git's sight.
+    // Only the main worktree is left, and git does not see the results.
     let trees = fan.git(&["worktree", "list"]);
     assert_eq!(trees.lines().count(), 1, "{trees}");
     let status = fan.git(&["status", "--porcelain"]);

@@ -1,8 +1,9 @@
-//! The processes of a session, found from outside: who is who, so that anybody can be hit.
+//! The processes of a session, found from outside with their parts, so that a test can kill any of
+//! them.
 
 use std::path::Path;
 
-/// What a process of a session is there for.
+/// The part of a process in a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// The `ccb` process that directs.
@@ -26,7 +27,7 @@ pub fn of_home(home: &Path) -> Vec<(Part, i32)> {
         let Some(pid) = name.to_str().and_then(|name| name.parse::<i32>().ok()) else {
             continue;
         };
-        // One that has ended has no environment any more.
+        // An ended process has no environment any more.
         let read = |file: &str| std::fs::read(entry.path().join(file)).unwrap_or_default();
         let ours = read("environ")
             .split(|byte| *byte == 0)

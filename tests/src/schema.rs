@@ -1,6 +1,6 @@
 use serde_json::Value;
 
-/// Checks that a task file is what the other tool accepts; the error says what is not.
+/// Checks that the other tool accepts a task file; the error names the wrong part.
 ///
 /// Strict on purpose: that tool drops a task whose known keys have other types.
 pub fn check_task_file(id: u64, bytes: &[u8]) -> Result<(), String> {

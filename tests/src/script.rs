@@ -1,7 +1,7 @@
-//! What a fake agent is to do. The tests write it, the program `fake-agent` carries it out.
+//! The script of a fake agent. The tests write it, the program `fake-agent` carries it out.
 //!
-//! A script rides in the prompt, so that each of many agents follows its own; whatever else is
-//! in the prompt does not matter.
+//! A script rides in the prompt, so that each of many agents follows its own; the rest of the
+//! prompt does not matter.
 
 mod build;
 mod for_model;
@@ -13,29 +13,29 @@ use serde_json::Value;
 
 use crate::marked::last_after;
 
-/// A script begins after this.
+/// The mark of a script.
 const MARK: &str = "<<AGENT ";
 
-/// What a fake agent does from its start to its end. When the steps are over, it exits with 0.
+/// The steps of a fake agent from its start to its end. After the last one, it exits with 0.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct Script {
     pub steps: Vec<Do>,
-    /// Where it and everything it starts write their process ids.
+    /// The directory in which it and everything it starts write their process ids.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pids: Option<PathBuf>,
-    /// The session it says it has; else the one it was told, else one of its own.
+    /// The session it reports; `None` for the one it was given, or one of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// It does not say that it is up.
+    /// True if it does not report that it is up.
     pub silent: bool,
-    /// It takes in messages only when a step says so; else also after each tool.
+    /// True if it takes messages only at a step that says so; otherwise also after each tool.
     pub deaf: bool,
-    /// It does not listen to orders to stop.
+    /// True if it ignores orders to stop.
     pub stubborn: bool,
 }
 
-/// Where something is printed.
+/// The stream for its output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum To {
@@ -57,29 +57,29 @@ pub enum Ignored {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct Grandchild {
-    /// In a session of its own.
+    /// True for a session of its own.
     pub new_session: bool,
-    /// It ignores SIGTERM, SIGINT and SIGHUP.
+    /// True if it ignores SIGTERM, SIGINT and SIGHUP.
     pub ignores_signals: bool,
-    /// It does not keep the agent's output streams open.
+    /// True if it does not keep the agent's output streams open.
     pub detached: bool,
-    /// Started by a process that is gone at once, so that somebody else adopts it.
+    /// True if its parent ends at once, so that another process adopts it.
     pub orphaned: bool,
-    /// It keeps nothing of the environment, no marker either.
+    /// True if it keeps nothing of the environment, no marker either.
     pub scrubbed: bool,
-    /// It prints to the agent's output as fast as it can.
+    /// True if it prints to the agent's output as fast as it can.
     pub noisy: bool,
     /// It starts this many of its own, and each of those, too, to this depth.
     pub width: u32,
     pub depth: u32,
-    /// What [`Started::role`] says of it.
+    /// Its role in [`Started::role`].
     pub role: String,
-    /// Where it writes its id; the script's place if none is given.
+    /// The directory for its id; `None` for the script's.
     pub pids: Option<PathBuf>,
 }
 
 impl Grandchild {
-    /// How many processes it is with all its own.
+    /// The number of processes it is with all its own.
     pub fn count(&self) -> u64 {
         let width = u64::from(self.width);
         (0..=self.depth).map(|level| width.pow(level)).sum()
@@ -104,13 +104,13 @@ pub enum Do {
     Write { path: PathBuf, text: String },
     /// Adds a line to a file.
     Append { path: PathBuf, text: String },
-    /// Writes this many million bytes to a file; if it cannot, it says so on stderr and goes on.
+    /// Writes this many million bytes to a file; if it cannot, it says so on stderr and continues.
     FillDisk { path: PathBuf, megabytes: u64 },
     /// Commits everything in the working directory.
     Commit { message: String },
     /// Makes an empty file.
     Touch { path: PathBuf },
-    /// Waits until a file is there.
+    /// Waits until a file exists.
     WaitFile { path: PathBuf },
     /// Does nothing for a while. Not for waiting for something.
     Pause { ms: u64 },
@@ -126,24 +126,24 @@ pub enum Do {
         output: String,
         error: bool,
     },
-    /// Uses a tool of ours through the server it was given; ends with an error if it `must` work
+    /// Uses a tool of ccb's through the server it was given; ends with an error if it `must` work
     /// and does not.
     Call {
         tool: String,
         input: Value,
         must: bool,
     },
-    /// Waits for a message and takes it in; says it if `echo`. None comes if the input ends.
+    /// Waits for a message and accepts it; says it if `echo`. None comes if the input ends.
     WaitMessage { echo: bool },
-    /// Waits until it is told that it may do this.
+    /// Waits until its mode is this.
     WaitMode { mode: String },
-    /// Takes in what has come, and says it.
+    /// Accepts the waiting messages, and says them.
     AcceptMessages,
-    /// What was used.
+    /// Reports usage.
     Usage { input: u64, output: u64, cost: f64 },
-    /// Alive, but it gets nowhere.
+    /// Alive, but without progress.
     Stalled { why: String },
-    /// Asks and does one or the other.
+    /// Asks for permission, and takes one way or the other.
     Ask {
         id: String,
         tool: String,
@@ -157,7 +157,7 @@ pub enum Do {
     Spawn(Grandchild),
     /// Runs a command to its end, as a tool.
     Run { command: Vec<String> },
-    /// Writes down its arguments, environment, working directory and prompt, as JSON.
+    /// Writes its arguments, environment, working directory and prompt to a file, as JSON.
     Describe { path: PathBuf },
     /// Closes a stream.
     Close { what: To },
@@ -169,8 +169,8 @@ pub enum Do {
         text: String,
         error: Option<String>,
     },
-    /// Answers one message after the other, each with a turn, until the input ends. A message
-    /// can carry a script for its turn.
+    /// Answers one message after the other, each with a turn, until the input ends. A message can
+    /// carry a script for its turn.
     Serve,
     /// Does nothing more, for ever.
     Hang,
@@ -184,9 +184,9 @@ pub enum Do {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Started {
     pub pid: i32,
-    /// When, in the kernel's ticks: tells it from a later one with the same id.
+    /// The start time, in the kernel's ticks: tells it from a later one with the same id.
     pub start: u64,
-    /// `agent`, `run`, or what the script says.
+    /// `agent`, `run`, or the script's word.
     pub role: String,
 }
 

@@ -1,5 +1,5 @@
-//! A team as it looks in the middle of its work, for pictures: its files are what agents leave,
-//! but nobody runs, so that every picture is the same.
+//! A team in the middle of its work, for pictures: its files are those that agents leave, but no
+//! agent runs, so that every picture is the same.
 
 use serde_json::{Value, json};
 use store::clock::{Clock, SystemClock, rfc3339};
@@ -18,7 +18,7 @@ pub struct StagedTeam {
     _director: FileLock,
 }
 
-/// What an agent has done so far.
+/// The work of an agent so far.
 struct Part<'a> {
     id: &'a str,
     name: &'a str,
@@ -99,7 +99,7 @@ fn put_tasks(scene: &SessionScene) {
         scene.ok(&[&owner, "task", "claim", &task]);
     }
     scene.ok(&["--as=mate-3", "task", "done", "3", "--force"]);
-    // Attempts are the engine's to note.
+    // Only the engine records attempts.
     let mut file = scene.file(6);
     let attempt = |run: &str, seconds: i64| {
         json!({"run": run, "status": "failed", "counts": true, "tree": "0f3a",

@@ -8,7 +8,7 @@ use swarm::process::{Ending, Processes};
 use swarm::runtime::{Event, Launch, LaunchError, Order, Runtime, TurnEnd};
 use uuid::Uuid;
 
-/// No real program takes this long for one event, however busy the machine.
+/// Time limit for one event, which only a hang reaches, however busy the machine.
 const LIMIT: Duration = Duration::from_secs(90);
 
 /// A conversation with a running agent, for tests that are not asynchronous.
@@ -16,7 +16,7 @@ const LIMIT: Duration = Duration::from_secs(90);
 pub struct Talk {
     orders: tokio::sync::mpsc::Sender<Order>,
     events: mpsc::Receiver<Event>,
-    /// What happened so far.
+    /// The events so far.
     pub seen: Vec<Event>,
     ended: Option<Ending>,
     marker: String,
@@ -37,7 +37,7 @@ impl Talk {
             runtime.launch(launch, &processes)?
         };
         let (sender, events) = mpsc::channel();
-        // On a thread of its own: the agent goes on while the test waits for something else.
+        // On a thread of its own: the agent continues while the test waits for something else.
         std::thread::spawn(move || {
             tokio.block_on(async {
                 while let Some(event) = agent.events.recv().await {
@@ -56,13 +56,13 @@ impl Talk {
         })
     }
 
-    /// Tells the agent something.
+    /// Sends the agent an order.
     pub fn order(&mut self, order: Order) {
         let sent = self.orders.blocking_send(order);
-        sent.expect("somebody takes orders");
+        sent.expect("the agent takes orders");
     }
 
-    /// The next event; none when it has ended.
+    /// The next event; `None` when it has ended.
     pub fn next_event(&mut self) -> Option<Event> {
         let event = match self.events.recv_timeout(LIMIT) {
             Ok(event) => event,
@@ -79,7 +79,7 @@ impl Talk {
         Some(event)
     }
 
-    /// Waits for an event that `wanted` makes something of.
+    /// Waits for an event for which `wanted` returns a value.
     pub fn until<T>(&mut self, what: &str, mut wanted: impl FnMut(Event) -> Option<T>) -> T {
         while let Some(event) = self.next_event() {
             if let Some(found) = wanted(event) {
@@ -109,7 +109,7 @@ impl Talk {
         self.end()
     }
 
-    /// The session it said it has.
+    /// The session it reported.
     pub fn session(&self) -> Option<String> {
         self.seen.iter().find_map(|event| match event {
             Event::Started { session, .. } => session.clone(),
@@ -117,7 +117,7 @@ impl Talk {
         })
     }
 
-    /// What it printed beside its protocol.
+    /// Its output outside its protocol.
     pub fn output(&self) -> String {
         let bytes = self.seen.iter().filter_map(|event| match event {
             Event::Output { bytes, .. } => Some(bytes.clone()),
@@ -126,12 +126,12 @@ impl Talk {
         String::from_utf8_lossy(&bytes.flatten().collect::<Vec<u8>>()).into_owned()
     }
 
-    /// What runs of all that it started.
+    /// Its processes that still run.
     pub fn left_behind(&self) -> BTreeSet<i32> {
         marked(&self.marker)
     }
 
-    /// Sends SIGKILL to what runs of it.
+    /// Sends SIGKILL to its processes.
     pub fn kill(&self) {
         for pid in self.left_behind() {
             if let Some(pid) = Pid::from_raw(pid) {
@@ -143,7 +143,7 @@ impl Talk {
 
 impl Drop for Talk {
     fn drop(&mut self) {
-        // What is being started just now shows up in the next round.
+        // A process that is being started just now shows up in the next round.
         while !self.left_behind().is_empty() {
             self.kill();
             std::thread::park_timeout(Duration::from_millis(5));

@@ -14,12 +14,12 @@ impl TestHome {
         self.path().join("teams").join(team)
     }
 
-    /// A team's roster, straight from where it is kept.
+    /// A team's roster, straight from its storage.
     pub fn roster(&self, team: &str) -> Value {
         self.roster_if_there(team).expect("a roster")
     }
 
-    /// The same for one that may be gone.
+    /// The same; `None` if it is gone.
     pub fn roster_if_there(&self, team: &str) -> Option<Value> {
         if let Some(database) = &self.database {
             return database.roster(team);
@@ -38,7 +38,7 @@ impl TestHome {
         std::fs::write(dir.join("config.json"), roster.to_string()).expect("a roster");
     }
 
-    /// A team's mail, wherever it is kept.
+    /// A team's mail, in files or in a database.
     pub fn mailbox_of(&self, team: &str) -> Mailbox {
         let home = Home::new(self.path().to_owned()).expect("a home");
         let team = Name::new("team", team).expect("a name");

@@ -17,7 +17,7 @@ use crate::wait_until;
 pub struct SessionScene {
     pub home: TestHome,
     pub repo: TestRepo,
-    /// Whom native agents ask, if they are the ones who follow scripts.
+    /// The model of native agents, if they are the ones who follow scripts.
     model: Option<ModelServer>,
 }
 
@@ -56,7 +56,7 @@ impl SessionScene {
         }
     }
 
-    /// The same, whose scripts native agents follow, on a model without a key.
+    /// The same, but native agents follow the scripts, on a model without a key.
     pub fn with_native_agents(binary: &str) -> Self {
         let mut scene = Self::new(binary);
         let model = ModelServer::start();
@@ -64,7 +64,7 @@ impl SessionScene {
             "agents": {
                 "stopGraceMs": 300,
                 "defaultProvider": "scripted",
-                // Where scripts leave marks.
+                // The directory for marks of scripts.
                 "sandboxWrite": [scene.home.path()],
             },
             "providers": {
@@ -76,7 +76,7 @@ impl SessionScene {
         scene
     }
 
-    /// The runtime of those who follow scripts.
+    /// The runtime of the agents that follow scripts.
     pub fn runtime(&self) -> &'static str {
         match self.model {
             Some(_) => "native",
@@ -101,7 +101,7 @@ impl SessionScene {
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = self.home.command(args);
         command.current_dir(self.repo.main());
-        // Who commits, where the engine does it for an agent.
+        // The committer, if the engine commits for an agent.
         for role in ["AUTHOR", "COMMITTER"] {
             command.env(format!("GIT_{role}_NAME"), "test");
             command.env(format!("GIT_{role}_EMAIL"), "test@example.com");
@@ -109,7 +109,7 @@ impl SessionScene {
         command
     }
 
-    /// The same; nobody says which team or list.
+    /// The same without naming a team or list.
     pub fn unnamed(&self, args: &[&str]) -> Command {
         let mut command = self.home.command_without_list(args);
         command.current_dir(self.repo.main());
@@ -163,7 +163,7 @@ impl SessionScene {
         self.home.path().join("session.log")
     }
 
-    /// How far a task is, straight from its file.
+    /// The status of a task, straight from its file.
     pub fn status(&self, id: u64) -> String {
         let task = self.file(id);
         task["status"].as_str().unwrap_or_default().to_owned()
@@ -194,7 +194,7 @@ impl SessionScene {
         code
     }
 
-    /// Names of the trees that are there.
+    /// Names of the existing worktrees.
     pub fn trees(&self) -> Vec<String> {
         let answer = self.ok(&["worktree", "list"]);
         let trees = answer["worktrees"].as_array().cloned().unwrap_or_default();
@@ -203,7 +203,7 @@ impl SessionScene {
             .collect()
     }
 
-    /// Waits until nothing is left to do for any run, and none is alive.
+    /// Waits until every run is settled and none is alive.
     pub fn await_nobody(&self) {
         let active = self.home.team_dir().join("runs/.active");
         wait_until(LONG, "all runs to be settled", || {

@@ -1,4 +1,4 @@
-//! A program in a pseudo-terminal: keys go in, and what a person would see comes out.
+//! A program in a pseudo-terminal: keys go in, and its screen comes out.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcsetwinsize};
 
-/// Only reached when something hangs.
+/// Time limit that only a hang reaches.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A terminal, and the program that runs in it. Dropping it hangs up and ends the program.
@@ -21,7 +21,7 @@ pub struct Terminal {
     shown: Arc<Shown>,
 }
 
-/// What the reading thread and the test share.
+/// The state that the reading thread and the test share.
 struct Shown {
     state: Mutex<State>,
     changed: Condvar,
@@ -29,11 +29,11 @@ struct Shown {
 
 struct State {
     parser: vt100::Parser,
-    /// No process has the terminal any more.
+    /// True if no process has the terminal any more.
     closed: bool,
 }
 
-/// What is on a terminal's screen at one moment.
+/// The screen of a terminal at one moment.
 #[derive(Clone)]
 pub struct Screen(vt100::Screen);
 
@@ -69,7 +69,7 @@ impl Terminal {
             started.current_dir(dir);
         }
         let child = started.spawn().expect("the program starts");
-        // It holds their end of the terminal, whose last closing is to be seen.
+        // It holds the program's end of the terminal, whose last closing the test waits for.
         drop(started);
 
         let size = |number| NonZeroU16::new(number).expect("a size");
@@ -98,7 +98,7 @@ impl Terminal {
         self.child.id()
     }
 
-    /// Waits until the process has ended; how it did.
+    /// Waits for the end of the process; returns its status.
     pub fn status(&mut self) -> ExitStatus {
         self.child.wait().expect("its end")
     }
@@ -129,7 +129,7 @@ impl Terminal {
         self.shown.lock().screen()
     }
 
-    /// Waits until the screen is as wanted. Fails with the screen if the program ends before.
+    /// Waits until the screen is as `wanted`. Fails with the screen if the program ends before.
     pub fn wait_for(&self, what: &str, wanted: impl Fn(&Screen) -> bool) -> Screen {
         let (screen, is_so) = self.shown.wait(|state| wanted(&state.screen()));
         assert!(is_so, "waited for {what}:\n{screen:?}");
@@ -141,8 +141,8 @@ impl Terminal {
         self.wait_for(text, |screen| screen.text().contains(text))
     }
 
-    /// Waits until the program has ended and nothing of it has the terminal; returns its exit code
-    /// and what it left on the screen.
+    /// Waits until the program has ended and no process of it has the terminal; returns its exit
+    /// code and the last screen.
     pub fn end(&mut self) -> (Option<i32>, Screen) {
         let (screen, _) = self.shown.wait(|state| state.closed);
         assert!(self.shown.lock().closed, "it goes on:\n{screen:?}");
@@ -163,7 +163,7 @@ impl Shown {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Draws everything that comes, until no process has the terminal.
+    /// Draws all output, until no process has the terminal.
     fn follow(&self, mut output: File) {
         let mut buffer = [0; 4096];
         // The last closing is an error, not an end.
@@ -175,7 +175,7 @@ impl Shown {
         self.changed.notify_all();
     }
 
-    /// Waits until it is so, nothing more can come, or the limit is reached.
+    /// Waits until `is_so`, until no more output can come, or up to the limit.
     fn wait(&self, is_so: impl Fn(&State) -> bool) -> (Screen, bool) {
         let end = Instant::now() + LIMIT;
         let mut state = self.lock();
@@ -198,7 +198,7 @@ impl State {
 }
 
 impl Screen {
-    /// What can be read on it; rows end where their text does.
+    /// Its text; rows end where their text does.
     pub fn text(&self) -> String {
         self.0.contents()
     }
@@ -209,7 +209,7 @@ impl Screen {
         self.0.rows(0, columns.get()).collect()
     }
 
-    /// The rows that go on in the next one because they were too wide.
+    /// The rows that continue in the next one because they were too wide.
     pub fn wrapped(&self) -> Vec<String> {
         let rows = self.rows().into_iter().zip(0..);
         let wrapped = rows.filter(|(_, number)| self.0.row_wrapped(*number));
@@ -221,7 +221,7 @@ impl Screen {
         self.0.alternate_screen()
     }
 
-    /// How many rows and columns it has.
+    /// The number of its rows and columns.
     pub fn size(&self) -> (u16, u16) {
         let (rows, columns) = self.0.size();
         (rows.get(), columns.get())
@@ -232,7 +232,7 @@ impl Screen {
         self.0.cell(row, column)
     }
 
-    /// True if `text` begins somewhere on a ground of its own, as what is chosen does.
+    /// True if `text` begins somewhere on a background of its own, as a chosen line does.
     pub fn is_marked(&self, text: &str) -> bool {
         let (rows, columns) = self.size();
         let first = text.chars().next().map(String::from).unwrap_or_default();
@@ -253,12 +253,12 @@ impl Screen {
         !self.0.hide_cursor()
     }
 
-    /// The colour in which `text` begins where it is first.
+    /// The colour of the first `text` on it.
     pub fn colour_of(&self, text: &str) -> vt100::Color {
         let first = text.chars().next().map(String::from).unwrap_or_default();
         for (row, number) in self.rows().iter().zip(0..) {
             let Some(at) = row.find(text) else { continue };
-            // A row's characters are not its cells where some are wide.
+            // A row's characters are not its cells if some are wide.
             let (_, columns) = self.0.size();
             let before = row[..at].matches(&first).count();
             let mut same = (0..columns.get())
@@ -278,7 +278,7 @@ impl Screen {
     }
 }
 
-/// As it looks, in a frame.
+/// The screen in a frame.
 impl std::fmt::Debug for Screen {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (_, columns) = self.0.size();

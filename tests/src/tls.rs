@@ -1,5 +1,5 @@
 //! HTTPS on loopback: TLS in front of another server, with certificates of an authority that only
-//! these tests know (`tls/make.sh`), and a proxy that connects to where it is asked to.
+//! these tests know (`tls/make.sh`), and a proxy that connects to the requested address.
 
 use std::future::Future;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -111,7 +111,7 @@ impl TlsFront {
         Self(Served::start(move |stream| {
             let acceptor = acceptor.clone();
             async move {
-                // Whoever does not like the certificate goes away.
+                // A client that rejects the certificate goes away.
                 let Ok(mut inside) = acceptor.accept(stream).await else {
                     return;
                 };
@@ -127,13 +127,13 @@ impl TlsFront {
         format!("https://{}", self.0.address)
     }
 
-    /// Where it listens, as a proxy is asked for it.
+    /// The address it listens on, in the form a proxy gets.
     pub fn place(&self) -> String {
         self.0.address.to_string()
     }
 }
 
-/// A proxy that is asked to connect.
+/// A proxy with CONNECT.
 #[derive(Debug)]
 pub struct Proxy {
     served: Served,
@@ -141,12 +141,12 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// One that connects to wherever it is asked to.
+    /// A proxy that connects to any requested address.
     pub fn start() -> Self {
         Self::answering("200 Connected")
     }
 
-    /// One that answers with this status, and connects only if that is a 200.
+    /// A proxy that answers with this status, and connects only if that is a 200.
     pub fn answering(status: &'static str) -> Self {
         let heads = Arc::new(Mutex::new(Vec::new()));
         let seen = Arc::clone(&heads);
@@ -164,7 +164,7 @@ impl Proxy {
         format!("http://somebody:hidden-word@{}", self.served.address)
     }
 
-    /// The heads of all requests: everything that it sees in clear.
+    /// The heads of all requests: everything that it sees unencrypted.
     pub fn heads(&self) -> Vec<String> {
         let heads = self.heads.lock();
         heads.unwrap_or_else(PoisonError::into_inner).clone()

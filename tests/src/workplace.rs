@@ -7,14 +7,14 @@ use crate::home::{Answer, TestHome};
 use crate::repo::TestRepo;
 
 impl TestRepo {
-    /// Lock files of git's that are there.
+    /// git's lock files in the repository.
     pub fn git_locks(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut dirs = vec![self.main().join(".git")];
         while let Some(dir) = dirs.pop() {
             for entry in std::fs::read_dir(&dir).into_iter().flatten().flatten() {
                 let path = entry.path();
-                // What is ours has other rules.
+                // ccb's own files have other rules.
                 if path == self.ours() || path.ends_with("objects") {
                     continue;
                 }
@@ -44,7 +44,7 @@ impl Workplace {
         }
     }
 
-    /// A `ccb` process in the main tree.
+    /// A `ccb` process in the main worktree.
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = self.home.command_without_team(args);
         command.current_dir(self.repo.main());

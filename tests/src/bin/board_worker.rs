@@ -1,7 +1,7 @@
-//! Does random things to a board and writes down what was answered and when.
+//! Makes random calls to a board and prints the answers with their times.
 //!
-//! Arguments: home, list, seed, number of calls, number of tasks, then the names of the
-//! agents to act as. It says `Ready`, waits until its input is closed, and begins.
+//! Arguments: home, list, seed, number of calls, number of tasks, then the names of the agents to
+//! act as. It prints `Ready`, waits until its input is closed, and begins.
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -45,7 +45,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     say(&Line::Ready)?;
     std::io::stdin().read_to_end(&mut Vec::new())?;
-    // The owner each task had when it was last heard of.
+    // The last known owner of each task.
     let mut owners: HashMap<u64, String> = HashMap::new();
     for _ in 0..calls {
         let call = choose(&mut random, &agents, tasks, &owners);
@@ -80,8 +80,8 @@ fn say(line: &Line) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Mostly what moves the board on: half of the calls are about a task one of the agents is
-/// thought to own.
+/// Chooses mostly calls that change the board: half of them are about a task that one of the agents
+/// seems to own.
 fn choose(
     random: &mut Random,
     agents: &[String],

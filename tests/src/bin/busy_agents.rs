@@ -1,8 +1,8 @@
-//! Stands in for many agents at work, for tests of views under load: holds every run's lock, appends
-//! to every transcript, and brings `meta.json` up to date once a second, as hosts do.
+//! Stands in for many agents at work, for tests of views under load: holds every run's lock,
+//! appends to every transcript, and updates `meta.json` once a second, as hosts do.
 //!
-//! `busy-agents HOME TEAM AGENTS UPDATES TASKS`: UPDATES a second each; TASKS more on the board. Says `ready` on
-//! its output, and works until its input ends.
+//! `busy-agents HOME TEAM AGENTS UPDATES TASKS`: UPDATES a second each; TASKS more on the board.
+//! Prints `ready`, and works until its input ends.
 
 use std::error::Error;
 use std::io::Read;

@@ -1,7 +1,7 @@
-//! Claims tasks one after the other and prints the id of each once it is really its own.
+//! Claims tasks one after the other and prints the id of each once the claim has succeeded.
 //!
-//! Arguments: home, list, agent, `relaxed` if nothing is to be synced, and `stepwise` if it is
-//! to wait for a line of input before each claim.
+//! Arguments: home, list, agent, `relaxed` to sync nothing, and `stepwise` to wait for a line of
+//! input before each claim.
 
 use std::error::Error;
 use std::io::Write;

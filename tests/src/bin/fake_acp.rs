@@ -1,5 +1,5 @@
-//! An agent that speaks the Agent Client Protocol and does what the script in its prompt says. The
-//! first argument says as whom it behaves (see `harness::fake::Persona`); others are ignored.
+//! An agent that speaks the Agent Client Protocol and follows the script in its prompt. The first
+//! argument names the agent it imitates (see `harness::fake::Persona`); others are ignored.
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         fake::child(&args.next().ok_or("--grandchild needs a value")?)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let persona = Persona::named(&name).ok_or(format!("nobody is called {name:?}"))?;
+    let persona = Persona::named(&name).ok_or(format!("no agent is called {name:?}"))?;
     let code = Player::acp(persona)?.play()?;
     Ok(ExitCode::from(u8::try_from(code)?))
 }

@@ -1,8 +1,8 @@
-//! An agent that does what its script says. It speaks ccb's line protocol, and finds the script
-//! in its prompt.
+//! An agent that follows a script. It speaks ccb's line protocol, and finds the script in its
+//! prompt.
 //!
-//! Arguments: `--plain` to behave like any command, `--script FILE` or `--json SCRIPT` for a
-//! script that is not in the prompt.
+//! Arguments: `--plain` to behave like any command, `--script FILE` or `--json SCRIPT` for a script
+//! that is not in the prompt.
 
 use std::error::Error;
 use std::process::ExitCode;

@@ -14,7 +14,7 @@ fn main() {
         let Ok(message) = serde_json::from_str::<Value>(&line) else {
             continue;
         };
-        // What has no id wants no answer.
+        // A message without an id expects no answer.
         let Some(id) = message.get("id") else {
             continue;
         };

@@ -1,7 +1,7 @@
 //! The scripted model provider as a program, to try real agent programs by hand.
 //!
-//! Arguments: `--port N` (else a free one), `--log-dir DIR` for what it is asked,
-//! `--port-file FILE` for its port, `--scripts-without-tools`. Prints `listening PORT`.
+//! Arguments: `--port N` (else a free one), `--log-dir DIR` for its requests, `--port-file FILE`
+//! for its port, `--scripts-without-tools`. Prints `listening PORT`.
 
 use std::error::Error;
 

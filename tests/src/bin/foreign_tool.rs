@@ -60,7 +60,7 @@ fn hammer(tool: &ForeignTool, name: &str, rounds: u64, ids: &[u64]) -> io::Resul
     Ok(())
 }
 
-/// One more in the common counter, in this process's own, in a list, and a key of its own.
+/// Adds one to the common counter, to this process's own and to a list, and sets a key of its own.
 fn count(task: &mut Map<String, Value>, name: &str, round: u64) {
     task.insert(
         format!("foreign-{name}"),

@@ -3,14 +3,15 @@
 //!
 //! * `send FROM TO COUNT`: that many messages, numbered from 1
 //! * `read AGENT MOST`: reads for ever, `MOST` messages at a time; prints `H SEQ ID REDELIVERED
-//!   FROM TEXT` for what it is handed, `T SEQ` before it acknowledges and `A SEQ` after it
-//! * `notify RUN`: tells the lead that a run has ended
+//!   FROM TEXT` for each message it gets, `T SEQ` before it acknowledges and `A SEQ` after it
+//! * `notify RUN`: notifies the lead that a run has ended
 //! * `notify-short RUN`: the same, remembering so few ids that old ones are forgotten
 //! * `shout FROM COUNT`: that many broadcasts, numbered from 1, few of which are kept
 //! * `broadcast-short TEXT`: to everyone, keeping so few broadcasts that old ones are dropped
 //! * `ask FROM TO PLAN`: asks for approval of a plan; prints the request's id
-//! * `idle AGENT`, `busy AGENT`: tells the lead, on the edge
-//! * `recover`: what a next command does: tells of requests, and sends a `probe` to everyone
+//! * `idle AGENT`, `busy AGENT`: notifies the lead, on the edge
+//! * `recover`: the recovery by the next command: notifies of requests, and sends a `probe` to
+//!   everyone
 //! * `rotate`: acknowledges everything in bob's inbox, with so low limits that it rotates
 
 use std::error::Error;

@@ -16,8 +16,8 @@ fn main() -> ExitCode {
         eprintln!("on-terminal: {error}");
         return ExitCode::from(2);
     }
-    // Whoever runs tests in the background has keys ignored. A signal that is caught here has its
-    // usual effect again in the program.
+    // A test run in the background ignores these keys. A signal that is caught here has its usual
+    // effect again in the program.
     for key in [signal_hook::consts::SIGINT, signal_hook::consts::SIGQUIT] {
         let caught = std::sync::Arc::default();
         if let Err(error) = signal_hook::flag::register(key, caught) {

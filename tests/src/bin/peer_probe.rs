@@ -1,12 +1,12 @@
-//! Somebody at the other end of a connection, as a process of its own.
+//! The other end of a connection, as a process of its own.
 //!
 //! ```text
-//! peer-probe http ADDRESS REQUEST ANSWER   sends what is in one file, and writes the answer to another
-//! peer-probe knock SOCKET                  says whether a Unix socket (SEQPACKET) is closed to it
-//! peer-probe type TERMINAL TEXT            types into somebody else's terminal, as root can
+//! peer-probe http ADDRESS REQUEST ANSWER   sends the content of one file, and writes the answer to another
+//! peer-probe knock SOCKET                  prints if a Unix socket (SEQPACKET) is closed to it
+//! peer-probe type TERMINAL TEXT            types into another user's terminal, as root can
 //! ```
 //!
-//! With `PEER_PROBE_HIDES` it shows nobody but root what it has open.
+//! With `PEER_PROBE_HIDES` only root can see which files it has open.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -20,7 +20,7 @@ use rustix::ioctl::Setter;
 use rustix::net::{AddressFamily, RecvFlags, SocketAddrUnix, SocketType};
 use rustix::process::DumpableBehavior;
 
-/// Longer than anything here takes, unless it hangs.
+/// Time limit, longer than any step takes unless it hangs.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn main() -> io::Result<()> {
@@ -60,7 +60,7 @@ fn type_key(terminal: &File, key: u8) -> io::Result<()> {
     Ok(typed?)
 }
 
-/// `closed` if the other side hangs up, `open` if it waits for what we have to say for a second.
+/// `closed` if the other side hangs up, `open` if it waits for our message for a second.
 fn knock(path: &Path) -> io::Result<&'static str> {
     let socket: OwnedFd = rustix::net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None)?;
     // Paths of sockets are short.

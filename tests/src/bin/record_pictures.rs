@@ -11,8 +11,7 @@ use harness::picture::svg;
 use harness::staged_team::StagedTeam;
 use harness::terminal::{Screen, Terminal};
 
-/// The panes: a name for the file, the key that shows it, its tab, and what is on it when it is
-/// there.
+/// The panes: a name for the file, the key that shows it, its tab, and a text on its screen.
 const PANES: [(&str, &str, &str, &str); 9] = [
     ("agents", "1", "1 Agents", "mate-2"),
     ("board", "2", "2 Board", "Cache parsed files"),
@@ -44,7 +43,7 @@ fn main() -> ExitCode {
 
 fn save(dir: &Path, name: &str, screen: &Screen) {
     let path = dir.join(format!("{name}.svg"));
-    // Written for people who build the documentation, not by ccb.
+    // Written for the documentation, not by ccb.
     std::fs::write(&path, svg(screen)).expect("a picture");
     println!("{}", path.display());
 }
@@ -75,7 +74,7 @@ fn panes(dir: &Path, ccb: &str, on_terminal: &str) {
     }
 }
 
-/// The screen when nothing more is drawn on it for a moment: a picture is never half a frame.
+/// The screen after nothing more was drawn on it for a moment: a picture is never half a frame.
 fn settled(terminal: &Terminal) -> Screen {
     let mut before = svg(&terminal.screen());
     for _ in 0..50 {

@@ -1,4 +1,4 @@
-//! Where a check runs an agent: a place, a tokio runtime, and everything killed at the end.
+//! The surroundings of a check: a directory, a tokio runtime, and everything killed at the end.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use tokio::sync::oneshot;
 use super::{Session, Subject};
 use crate::fake::Pids;
 
-/// Nothing takes this long unless it hangs.
+/// Time limit that only a hang reaches.
 pub const LIMIT: Duration = Duration::from_secs(240);
 
-/// Where one check happens.
+/// The surroundings of one check.
 pub struct Bench<'a> {
     subject: &'a dyn Subject,
     dir: TempDir,
@@ -47,7 +47,7 @@ impl<'a> Bench<'a> {
             let _within = handle.enter();
             Processes::own().expect("signals")
         };
-        // What runs in the background goes on while the check waits for something else.
+        // Background tasks continue while the check waits for something else.
         let (over, until) = oneshot::channel::<()>();
         let driver = thread::spawn(move || {
             runtime.block_on(until).ok();
@@ -79,7 +79,7 @@ impl<'a> Bench<'a> {
         self.cwd().join(name)
     }
 
-    /// Where agents work.
+    /// The directory in which agents work.
     pub fn cwd(&self) -> PathBuf {
         self.beside("cwd")
     }
@@ -88,7 +88,7 @@ impl<'a> Bench<'a> {
         self.dir.path().canonicalize().expect("a path").join(name)
     }
 
-    /// Where the ids of processes go that are left behind.
+    /// The directory for the ids of processes that are left behind.
     pub fn pid_dir(&self) -> PathBuf {
         self.beside("pids")
     }
@@ -102,7 +102,7 @@ impl<'a> Bench<'a> {
         &self.handle
     }
 
-    /// So many programs run, if the agent is one.
+    /// Fails unless this many programs run, if the agent is one.
     pub fn assert_running(&self, count: usize) {
         if self.subject().has_program() {
             assert_eq!(self.running().len(), count);
@@ -114,7 +114,7 @@ impl<'a> Bench<'a> {
         self.processes.running()
     }
 
-    /// What an agent is started with.
+    /// The launch of an agent.
     pub fn launch_of(&self, prompt: &str) -> Launch {
         let mut launch = Launch {
             prompt: prompt.to_owned(),

@@ -1,4 +1,4 @@
-//! How agents end.
+//! The ends of agents.
 
 use swarm::process::Ending;
 use swarm::runtime::{Event, Order, TurnStatus};

@@ -28,7 +28,7 @@ pub(super) fn garbage_is_passed_on(bench: &Bench<'_>) -> Verdict {
     assert_eq!(session.turn().status, TurnStatus::Completed);
     session.order(Order::Finish);
     session.end();
-    // Nothing is lost of it, though it is no text.
+    // No byte of it is lost, though it is not UTF-8.
     let printed = session.printed(Stream::Stdout).len();
     assert!(printed >= 500_000, "only {printed} bytes arrived");
     Verdict::Passed
@@ -70,20 +70,23 @@ pub(super) fn much_output_waits_for_the_host(bench: &Bench<'_>) -> Verdict {
         let [pid] = bench.running()[..] else {
             panic!("not exactly one program");
         };
-        // Nobody takes events: the program must come to a stand in the middle of it.
+        // The test takes no events: the program must come to a stop in the middle of it.
         let counters = format!("/proc/{}/io", pid.as_raw_nonzero());
         let (mut written, mut looks) = (0, 0);
         wait_until(LIMIT, "the program to stand still", || {
             assert!(
                 !bench.running().is_empty(),
-                "it printed all of it for nobody"
+                "it printed all of it without a reader"
             );
             let now = std::fs::read_to_string(&counters).map_or(0, |text| bytes_written(&text));
             looks = if now == written { looks + 1 } else { 0 };
             written = now;
             written > 64 * 1024 && looks > 40
         });
-        assert!(written < 100_000_000, "it printed all of it for nobody");
+        assert!(
+            written < 100_000_000,
+            "it printed all of it without a reader"
+        );
         let grown = peak_kib() - before;
         assert!(
             grown < bench.subject().growth_kib(),
@@ -115,7 +118,7 @@ fn in_a_process_of_its_own(measure: impl FnOnce()) {
     );
 }
 
-/// How much a process has written, by its counters.
+/// Bytes that a process has written, by its counters.
 fn bytes_written(counters: &str) -> u64 {
     let line = counters
         .lines()
@@ -123,7 +126,7 @@ fn bytes_written(counters: &str) -> u64 {
     line.and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-/// The most memory this process has had.
+/// The largest memory of this process so far, in KiB.
 fn peak_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("a status");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

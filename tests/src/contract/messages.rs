@@ -1,4 +1,4 @@
-//! What agents are told while they run.
+//! Messages to agents while they run.
 
 use swarm::process::Ending;
 use swarm::runtime::{Event, Messages, Order, TurnStatus};
@@ -76,7 +76,7 @@ pub(super) fn many_messages_each_once(bench: &Bench<'_>) -> Verdict {
     while ids.iter().any(|&id| session.times_accepted(id) == 0) {
         session.event().expect("it goes on");
     }
-    // Whatever turns they began end by themselves.
+    // The turns they began end by themselves.
     session.order(Order::Finish);
     session.end();
     for (n, &id) in ids.iter().enumerate() {

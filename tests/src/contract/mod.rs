@@ -1,8 +1,8 @@
-//! What every runtime must do, as one suite. See the contract in `swarm::runtime`.
+//! The duties of every runtime, as one suite. See the contract in `swarm::runtime`.
 //!
-//! A [`Subject`] is a runtime and a way to make its agents do things. Every check is a function
-//! that passes, fails the test, or is skipped because the runtime says that it cannot. What is
-//! skipped is written down beside the subject, so that a skip is as visible as a failure.
+//! A [`Subject`] is a runtime and a way to make its agents act. Every check is a function that
+//! passes, fails the test, or is skipped because the runtime says that it cannot. Skips are listed
+//! beside the subject, so that a skip is as visible as a failure.
 
 mod bench;
 mod endings;
@@ -23,18 +23,18 @@ pub use bench::{Bench, LIMIT};
 pub use on_model::{OnModel, ShellTool};
 pub use session::{ASKED, Session};
 
-/// Something an agent is made to do.
+/// An act of an agent.
 #[derive(Debug, Clone, Copy)]
 pub enum Act<'a> {
     /// The model says something.
     Say(&'a str),
     /// It makes an empty file.
     Touch(&'a Path),
-    /// A tool runs until this file is there.
+    /// A tool runs until this file exists.
     ToolUntil(&'a Path),
-    /// It is busy without a tool until this file is there.
+    /// It is busy without a tool until this file exists.
     BusyUntil(&'a Path),
-    /// Something was used.
+    /// It reports usage.
     Usage { input: u64, output: u64 },
     /// It makes a file for which it must ask first.
     TouchIfAllowed(&'a Path),
@@ -46,11 +46,11 @@ pub enum Act<'a> {
     Quit,
     /// It prints this as an error.
     PrintError(&'a str),
-    /// It prints this many bytes that mean nothing.
+    /// It prints this many meaningless bytes.
     Garbage(u64),
     /// It prints this many million bytes in one line.
     LongLine(u64),
-    /// It closes its output and lives until this file is there.
+    /// It closes its output and lives until this file exists.
     CloseOutputUntil(&'a Path),
     /// It leaves a process behind that keeps its streams open, and writes its id into this
     /// directory.
@@ -61,25 +61,25 @@ pub enum Act<'a> {
 pub trait Subject: Sync {
     fn runtime(&self) -> &dyn Runtime;
 
-    /// The same with a program that is not there.
+    /// The same with a missing program.
     fn without_program(&self) -> Box<dyn Runtime>;
 
-    /// A prompt, or a message, that makes the agent do this and say `result` at the end; none if
+    /// A prompt, or a message, that makes the agent do this and say `result` at the end; `None` if
     /// this agent cannot.
     fn prompt(&self, acts: &[Act<'_>], result: &str) -> Option<String>;
 
-    /// The prompt with much more text in it that means nothing.
+    /// The prompt with much more meaningless text in it.
     fn padded(&self, prompt: &str, bytes: usize) -> String {
         format!("{}\n{prompt}", "x".repeat(bytes))
     }
 
-    /// What its agents need in their environment.
+    /// The environment that its agents need.
     fn environment(&self) -> Vec<(OsString, OsString)> {
         let path = std::env::var_os("PATH").unwrap_or_default();
         vec![("PATH".into(), path)]
     }
 
-    /// Changes how its agents are started, where the usual way does not do.
+    /// Changes the launch of its agents, where the usual one does not work.
     fn prepare(&self, _launch: &mut Launch) {}
 
     /// True if the agent is a program, and no thread of this one.
@@ -87,7 +87,7 @@ pub trait Subject: Sync {
         true
     }
 
-    /// True if the runtime may give the program this variable of its own accord.
+    /// True if the runtime may give the program this variable by itself.
     fn adds(&self, _variable: &str) -> bool {
         false
     }
@@ -98,7 +98,7 @@ pub trait Subject: Sync {
         false
     }
 
-    /// How much memory a line without an end may take.
+    /// Maximum memory that a line without an end may take, in KiB.
     fn growth_kib(&self) -> u64 {
         48 * 1024
     }
@@ -108,13 +108,13 @@ pub trait Subject: Sync {
         true
     }
 
-    /// True if the model has got to see `text`; `session` is what happened so far.
+    /// True if the model has seen `text`; `session` has the events so far.
     fn was_told(&self, session: &Session<'_>, text: &str) -> bool {
         session.said(text)
     }
 }
 
-/// What became of a check that did not fail.
+/// The result of a check that did not fail.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     Passed,
@@ -195,7 +195,7 @@ pub fn run(name: &str, subject: &dyn Subject, cannot: &[&str]) {
     }
 }
 
-/// What became of every check, also of those that fail: for a table of what works.
+/// The results of all checks, also of failed ones, for a table of supported features.
 pub fn outcomes(subject: &dyn Subject) -> Vec<(&'static str, Result<Verdict, String>)> {
     let outcome = |check: Check| {
         let checked = catch_unwind(AssertUnwindSafe(|| check(&Bench::new(subject))));

@@ -1,4 +1,4 @@
-//! Real programs as subjects: what their agents do is scripted by the model they talk to.
+//! Real programs as subjects: the model they talk to scripts their agents.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -21,12 +21,12 @@ pub struct ShellTool {
 
 /// A runtime whose programs talk to a scripted model.
 pub struct OnModel<W> {
-    /// What must be there as long as they run: a place, a model.
+    /// The surroundings they need while they run: a directory, a model.
     pub world: W,
     /// The model in it.
     pub server: fn(&W) -> &ModelServer,
     pub runtime: Box<dyn Runtime>,
-    /// Makes the same runtime with a program that is not there.
+    /// Makes the same runtime with a missing program.
     pub broken: fn() -> Box<dyn Runtime>,
     pub tool: ShellTool,
     /// The fake agent, which the tool runs to wait for files.
@@ -45,8 +45,8 @@ impl<W> fmt::Debug for OnModel<W> {
     }
 }
 
-/// Steps of a model in the making. Only a call leads to another step, so what is said in
-/// between goes with the next one.
+/// The steps of a model so far. Only a call leads to another step, so text in between is part of
+/// the next one.
 #[derive(Debug, Default)]
 struct Steps {
     done: Vec<Step>,
@@ -71,7 +71,7 @@ impl<W> OnModel<W> {
         steps.push();
     }
 
-    /// Adds what does `act`; false if these programs cannot be made to.
+    /// Adds the steps for `act`; false if these programs cannot do it.
     fn act(&self, steps: &mut Steps, act: Act<'_>) -> bool {
         let touch = |path: &Path| format!("touch '{}'", path.display());
         match act {

@@ -9,31 +9,31 @@ use uuid::Uuid;
 
 use super::bench::{Bench, LIMIT};
 
-/// What a file is called that an agent must ask for. All other questions are answered with yes.
+/// The name of a file that an agent must ask for. All other questions are answered with yes.
 pub const ASKED: &str = "asked-for";
 
-/// How often a wait for a file looks for it.
+/// Poll interval for a file.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// How much of an agent's output is kept.
+/// Maximum of an agent's output that is kept, in bytes.
 const MOST_KEPT: usize = 4 * 1024 * 1024;
 
-/// What came of waiting for an event.
+/// The result of waiting for an event.
 #[derive(Debug, PartialEq)]
 enum Received {
     Event(Event),
-    /// A question, which has its answer already.
+    /// A question, which was answered.
     Answered,
     Nothing,
     Closed,
 }
 
-/// A running agent and all that has happened in it.
+/// A running agent and its events so far.
 #[derive(Debug)]
 pub struct Session<'a> {
     bench: &'a Bench<'a>,
     agent: Agent,
-    /// But for output over a limit.
+    /// All events, without output over a limit.
     pub log: Vec<Event>,
     kept: usize,
 }
@@ -48,7 +48,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// The next event; none when there are no more.
+    /// The next event; `None` at the end.
     pub fn event(&mut self) -> Option<Event> {
         self.next_before(Instant::now() + LIMIT)
     }
@@ -66,7 +66,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// What comes until `deadline`. Questions that no check is about are answered.
+    /// The next event before `deadline`. Answers questions that no check is about.
     fn receive(&mut self, deadline: Instant) -> Received {
         let left = deadline.saturating_duration_since(Instant::now());
         let next = self.agent.events.recv();
@@ -94,7 +94,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Waits until a file is there, while events go by.
+    /// Waits until a file exists, while events arrive.
     pub fn wait_file(&mut self, file: &Path) {
         let deadline = Instant::now() + LIMIT;
         while !file.exists() {
@@ -147,8 +147,8 @@ impl<'a> Session<'a> {
         });
     }
 
-    /// Waits for the end of the program, and checks what must be so of every life: the first
-    /// event but for output is `Started`, the last one `Ended`, once, and nothing follows.
+    /// Waits for the end of the program, and checks the rules for every life: the first event but
+    /// for output is `Started`, the last one `Ended`, once, and nothing follows.
     pub fn end(&mut self) -> Ending {
         let deadline = Instant::now() + LIMIT;
         while self.next_before(deadline).is_some() {}
@@ -173,7 +173,7 @@ impl<'a> Session<'a> {
         *ending
     }
 
-    /// Tells it something.
+    /// Sends it an order.
     pub fn order(&self, order: Order) {
         let send = self.agent.orders.send(order);
         let sent = async { tokio::time::timeout(LIMIT, send).await };
@@ -187,7 +187,7 @@ impl<'a> Session<'a> {
         self.send_as(text, false)
     }
 
-    /// Sends one that does not wait.
+    /// Sends a message that interrupts.
     pub fn send_now(&self, text: &str) -> Uuid {
         self.send_as(text, true)
     }
@@ -199,19 +199,19 @@ impl<'a> Session<'a> {
         id
     }
 
-    /// Nobody reads its events any more.
+    /// Stops taking its events.
     pub fn stop_listening(&mut self) {
         self.agent.events.close();
         while self.agent.events.try_recv().is_ok() {}
     }
 
-    /// How often a message was taken in.
+    /// The number of times a message was accepted.
     pub fn times_accepted(&self, id: Uuid) -> usize {
         let accepted = Event::Accepted { message: id };
         self.log.iter().filter(|event| **event == accepted).count()
     }
 
-    /// How many turns have ended.
+    /// The number of turns that have ended.
     pub fn turns(&self) -> usize {
         let ends = self
             .log
@@ -227,7 +227,7 @@ impl<'a> Session<'a> {
             .any(|event| matches!(event, Event::Text(said) if said.contains(text)))
     }
 
-    /// Everything it printed to a stream that is not part of its protocol.
+    /// Everything it printed to a stream outside its protocol.
     pub fn printed(&self, on: Stream) -> Vec<u8> {
         let printed = self.log.iter().filter_map(|event| match event {
             Event::Output { stream, bytes } if *stream == on => Some(bytes.as_slice()),
@@ -236,7 +236,7 @@ impl<'a> Session<'a> {
         printed.collect::<Vec<_>>().concat()
     }
 
-    /// All that was used.
+    /// The total usage.
     pub fn usage(&self) -> Usage {
         let mut all = Usage::default();
         for event in &self.log {
@@ -247,7 +247,7 @@ impl<'a> Session<'a> {
         all
     }
 
-    /// By what it can be resumed.
+    /// The id by which it can be resumed.
     pub fn session(&self) -> Option<String> {
         self.log.iter().find_map(|event| match event {
             Event::Started { session, .. } => session.clone(),
@@ -255,7 +255,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// What happened, for messages about failures.
+    /// The events so far, for messages about failures.
     pub fn summary(&self) -> String {
         let short = |event: &Event| match event {
             Event::Output { stream, bytes } => {

@@ -1,4 +1,4 @@
-//! How agents start.
+//! The starts of agents.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -46,7 +46,7 @@ pub(super) fn a_missing_directory_is_an_error(bench: &Bench<'_>) -> Verdict {
     let mut launch = bench.launch_of("hello");
     launch.cwd = bench.path("not there");
     match bench.start(launch) {
-        // The message must name the directory, not the program, as what is missing.
+        // The message must name the directory as missing, not the program.
         Err(error) => assert!(error.to_string().contains("not there"), "{error}"),
         Ok(session) => panic!("{session:?}"),
     }
@@ -54,7 +54,7 @@ pub(super) fn a_missing_directory_is_an_error(bench: &Bench<'_>) -> Verdict {
     Verdict::Passed
 }
 
-/// Why some things cannot be looked at.
+/// The reason why some properties cannot be checked.
 const THREAD: &str = "it has no program of its own";
 
 pub(super) fn the_environment_is_what_was_given(bench: &Bench<'_>) -> Verdict {
@@ -91,7 +91,7 @@ pub(super) fn the_environment_is_what_was_given(bench: &Bench<'_>) -> Verdict {
     Verdict::Passed
 }
 
-/// What is in `/proc/PID/environ`.
+/// The variables in `/proc/PID/environ`.
 fn variables(bytes: &[u8]) -> BTreeMap<OsString, OsString> {
     let entries = bytes.split(|&byte| byte == 0);
     let entries = entries.filter(|entry| !entry.is_empty());
@@ -181,7 +181,7 @@ pub(super) fn a_session_goes_on(bench: &Bench<'_>) -> Verdict {
 pub(super) fn a_session_is_copied(bench: &Bench<'_>) -> Verdict {
     let prompt = prompt!(bench, &[], "done");
     if !bench.runtime().abilities().fork {
-        // What it cannot do it must refuse, not do differently.
+        // It must refuse what it cannot do, not do it differently.
         let mut launch = bench.launch_of(&prompt);
         let session = "x".to_owned();
         launch.start = Start::Fork { session, at: None };

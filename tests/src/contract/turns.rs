@@ -1,4 +1,4 @@
-//! What happens in turns.
+//! The events of turns.
 
 use swarm::process::Ending;
 use swarm::runtime::{Event, Messages, Order, TurnStatus};
@@ -49,7 +49,7 @@ pub(super) fn a_quota_is_a_quota(bench: &Bench<'_>) -> Verdict {
 
 pub(super) fn no_result_is_no_turn(bench: &Bench<'_>) -> Verdict {
     let mut session = bench.launch(&prompt!(bench, &[Act::Say("bye"), Act::Quit], ""));
-    // Its exit code says that all is well.
+    // Its exit code reports success.
     assert_eq!(session.end(), Ending::Exited(0));
     assert_eq!(session.turns(), 0, "{}", session.summary());
     Verdict::Passed
@@ -102,7 +102,7 @@ pub(super) fn tools_are_seen(bench: &Bench<'_>) -> Verdict {
     Verdict::Passed
 }
 
-/// Asks for a file and answers; returns whether it was made.
+/// Asks for a file and answers; returns the end of the tool.
 fn asked(bench: &Bench<'_>, prompt: &str, allow: bool) -> Event {
     let mut session = bench.launch(prompt);
     let asked = session.until("a question", |event| {

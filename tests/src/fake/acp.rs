@@ -1,7 +1,7 @@
 //! The Agent Client Protocol, as the five agents speak it that ccb knows.
 //!
-//! They differ most in what a prompt does while another is being answered; each [`Persona`] does one
-//! of the four things that were seen, and has the other habits of its model.
+//! They differ most in the effect of a prompt while another is being answered; each [`Persona`] has
+//! one of the four known effects, and the other habits of its model.
 
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 
 use super::input::{Input, Message};
 
-/// What a prompt does while another is being answered.
+/// The effect of a prompt while another is being answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhileBusy {
     /// It becomes part of the running turn; both are answered together.
     Merge,
-    /// It breaks the running turn off.
+    /// It interrupts the running turn.
     Cancel,
     /// After the next tool it takes the place of the first, which is answered then.
     Inject,
@@ -23,15 +23,15 @@ pub enum WhileBusy {
     Queue,
 }
 
-/// How an agent behaves.
+/// The behaviour of an agent.
 #[derive(Debug, Clone, Copy)]
 pub struct Persona {
     name: &'static str,
     pub(super) while_busy: WhileBusy,
     load: bool,
-    /// Says that it can resume.
+    /// Claims that it can resume.
     resume: bool,
-    /// And can.
+    /// Can resume.
     resumes: bool,
     fork: bool,
     /// Wants a login before it opens a session.
@@ -143,9 +143,9 @@ struct State {
     logged_in: bool,
     /// Prompts that wait for their answer.
     open: Vec<Value>,
-    /// What this turn has used.
+    /// The usage of this turn.
     used: (u64, u64),
-    /// How many things were said.
+    /// Number of messages said.
     said: u64,
 }
 
@@ -169,7 +169,7 @@ impl Acp {
         self.state().session.clone()
     }
 
-    /// Takes in a line; what is not for the agent itself is answered here.
+    /// Takes a line of input; answers those that are not for the agent itself.
     pub(super) fn heard(&self, line: &str) -> io::Result<Option<Input>> {
         let message: Value = serde_json::from_str(line)?;
         let (id, params) = (&message["id"], &message["params"]);
@@ -201,7 +201,7 @@ impl Acp {
         Ok(None)
     }
 
-    /// Everything that comes before a prompt.
+    /// Answers everything that comes before a prompt.
     fn answer(&self, method: &str, params: &Value) -> io::Result<Result<Value, Value>> {
         let Persona {
             name,
@@ -248,7 +248,7 @@ impl Acp {
                 Ok(json!({ "sessionId": state.session }))
             }
             "session/load" if load => {
-                // What was said before is told again, and is none of this turn's.
+                // Earlier messages are repeated, and are no part of this turn.
                 state.session.clone_from(&given);
                 drop(state);
                 self.update(&chunk("old", "words of the past"))?;
@@ -272,14 +272,14 @@ impl Acp {
         print(&json!({ "jsonrpc": "2.0", "method": "session/update", "params": params }))
     }
 
-    /// A prompt becomes part of a turn, or begins one.
+    /// Marks a prompt as part of a turn, or as the start of one.
     pub(super) fn accepted(&self, id: &str) -> io::Result<()> {
         let id = serde_json::from_str(id).unwrap_or(Value::Null);
         let mut state = self.state();
         if self.persona.while_busy == WhileBusy::Inject {
             let before = std::mem::take(&mut state.open);
             drop(state);
-            // The one before has had its answer, for nothing.
+            // The one before was answered already, with no text.
             for prompt in before {
                 let result = json!({ "stopReason": "end_turn" });
                 print(&json!({ "jsonrpc": "2.0", "id": prompt, "result": result }))?;
@@ -332,7 +332,7 @@ impl Acp {
         print(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
     }
 
-    /// The turn is over: every prompt that is open is answered.
+    /// Ends the turn: every open prompt is answered.
     pub(super) fn result(&self, status: &str, text: &str, error: Option<&str>) -> io::Result<()> {
         if !text.is_empty() {
             self.say(text)?;

@@ -22,12 +22,12 @@ impl Pids {
         Self(dir.to_owned())
     }
 
-    /// Writes down this process.
+    /// Records this process.
     pub fn record_self(&self, role: &str) -> io::Result<()> {
         self.record(std::process::id(), role)
     }
 
-    /// Writes down another one.
+    /// Records another one.
     pub fn record(&self, pid: u32, role: &str) -> io::Result<()> {
         let pid = i32::try_from(pid).map_err(io::Error::other)?;
         let (start, _) = start_and_state(pid).ok_or(io::ErrorKind::NotFound)?;
@@ -50,7 +50,7 @@ impl Pids {
             .collect()
     }
 
-    /// Those of them that are still there, also as zombies.
+    /// Those of them that still exist, also as zombies.
     pub fn left(&self) -> Vec<Started> {
         let mut all = self.all();
         all.retain(|started| {
@@ -59,7 +59,7 @@ impl Pids {
         all
     }
 
-    /// Those of them that still do something.
+    /// Those of them that still run.
     pub fn alive(&self) -> Vec<Started> {
         let mut left = self.left();
         left.retain(|started| {
@@ -77,7 +77,7 @@ impl Pids {
         all.map(|started| started.pid).collect()
     }
 
-    /// Kills, by id, what is left: for the end of a test that failed.
+    /// Kills the remaining ones, by id: for the end of a test that failed.
     pub fn kill_rest(&self) {
         for started in self.alive() {
             if let Some(pid) = rustix::process::Pid::from_raw(started.pid) {
@@ -87,7 +87,7 @@ impl Pids {
     }
 }
 
-/// When a process was started, and its state.
+/// The start time of a process, and its state.
 fn start_and_state(pid: i32) -> Option<(u64, char)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in parentheses can contain anything.
@@ -98,7 +98,7 @@ fn start_and_state(pid: i32) -> Option<(u64, char)> {
     Some((start, state))
 }
 
-/// Signals do nothing from here on.
+/// Ignores these signals from here on.
 pub(super) fn ignore(signals: &[i32]) -> io::Result<()> {
     for &signal in signals {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
@@ -106,7 +106,7 @@ pub(super) fn ignore(signals: &[i32]) -> io::Result<()> {
     Ok(())
 }
 
-/// Starts `child` and waits until it and all its own are up, as far as they write themselves down.
+/// Starts `child` and waits until it and all its own are up, as far as they record themselves.
 pub(super) fn spawn(child: &Grandchild) -> io::Result<()> {
     let pids = child.pids.as_deref().map(Pids::new);
     let before = pids.as_ref().map_or(0, |pids| pids.all().len());
@@ -139,16 +139,16 @@ fn start(child: &Grandchild) -> io::Result<()> {
     }
     let mut started = command.spawn()?;
     if child.orphaned {
-        // The one in between has nothing more to do.
+        // The process in between has nothing more to do.
         started.wait()?;
     } else {
-        // Whoever ends first is not waited for; but its own parent must not leave zombies.
+        // No test waits for the first to end; but its own parent must not leave zombies.
         thread::spawn(move || started.wait());
     }
     Ok(())
 }
 
-/// What the hidden argument `--grandchild` does.
+/// Runs as the hidden argument `--grandchild` says.
 pub fn child(json: &str) -> io::Result<()> {
     let mut me: Grandchild = serde_json::from_str(json)?;
     if me.ignores_signals {
@@ -173,10 +173,10 @@ pub fn child(json: &str) -> io::Result<()> {
         Pids::new(dir).record_self(&me.role)?;
     }
     if me.noisy {
-        // Whole lines, so few that they do not mix with what others write.
+        // Whole lines, so few that they do not mix with the output of others.
         let noise = "noise of a grandchild\n".repeat(150);
         let end = Instant::now() + LONGEST;
-        // Also when nobody listens any more.
+        // Also when there is no reader any more.
         while Instant::now() < end && io::stdout().write_all(noise.as_bytes()).is_ok() {}
     }
     thread::sleep(LONGEST);

@@ -1,4 +1,4 @@
-//! What the agent is told.
+//! The input of the agent.
 
 use std::collections::VecDeque;
 use std::io;
@@ -49,15 +49,15 @@ pub(super) enum Input {
     Stop,
 }
 
-/// Reads standard input, without a thread: what was written before something else happened is
-/// also read before it.
+/// Reads standard input, without a thread: input written before another event is also read before
+/// it.
 #[derive(Debug, Default)]
 pub(super) struct Listener {
     buffer: Vec<u8>,
     lines: VecDeque<String>,
-    /// Who understands it, if it is not ccb's own protocol.
+    /// The parser of the input, if it is not ccb's own protocol.
     acp: Option<Arc<Acp>>,
-    /// Nothing more comes.
+    /// True at the end of the input.
     pub ended: bool,
 }
 
@@ -72,7 +72,7 @@ impl Listener {
         serde_json::from_str(&line).map_err(bad)
     }
 
-    /// Listens to what comes in this protocol, until the first prompt.
+    /// Reads input in this protocol, until the first prompt.
     pub(super) fn acp(acp: Arc<Acp>) -> io::Result<(Self, Message)> {
         let mut input = Self {
             acp: Some(acp),
@@ -87,7 +87,7 @@ impl Listener {
         }
     }
 
-    /// What comes next, within this time.
+    /// The next input, within this time.
     pub(super) fn next(&mut self, wait: Duration) -> io::Result<Option<Input>> {
         if self.lines.is_empty() && !self.ended {
             self.fill(wait)?;
@@ -109,7 +109,7 @@ impl Listener {
         Ok(None)
     }
 
-    /// Reads once, if something comes within this time.
+    /// Reads once, if there is input within this time.
     fn fill(&mut self, wait: Duration) -> io::Result<()> {
         let stdin = io::stdin();
         let limit = Timespec::try_from(wait).ok();

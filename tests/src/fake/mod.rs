@@ -19,14 +19,14 @@ use output::Output;
 pub use acp::{Persona, WhileBusy};
 pub use children::{Pids, child};
 
-/// Nothing a test starts outlives this, whatever happens to the test.
+/// Maximum life of anything a test starts, whatever happens to the test.
 const LONGEST: std::time::Duration = std::time::Duration::from_secs(600);
 
-/// What is to happen after a step.
+/// The flow after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flow {
     Next,
-    /// The turn was broken off.
+    /// The turn was interrupted.
     Interrupted,
     Exit(i32),
 }
@@ -43,9 +43,9 @@ pub struct Player {
     session: String,
     in_turn: bool,
     servers: Vec<Server>,
-    /// The connection to our own tools, once one was used.
+    /// The connection to ccb's own tools, once one was used.
     tools: Option<crate::mcp::McpClient>,
-    /// What it was last told it may do.
+    /// The last mode it was given.
     mode: Option<String>,
 }
 
@@ -77,7 +77,7 @@ impl Player {
         let found = given.map(Ok).or_else(|| Script::find(&first.text));
         let script = match found {
             Some(script) => script.map_err(io::Error::other)?,
-            // A prompt without a script: it says what it was told, and lives on.
+            // A prompt without a script: it repeats the prompt, and lives on.
             None => Script::new()
                 .done(&format!("heard: {}", first.text))
                 .serve(),
@@ -125,7 +125,7 @@ impl Player {
         })
     }
 
-    /// Does it all; returns the exit code.
+    /// Carries out the script; returns the exit code.
     pub fn play(mut self) -> io::Result<i32> {
         if let Some(dir) = &self.script.pids {
             Pids::new(dir).record_self("agent")?;

@@ -1,4 +1,4 @@
-//! What the agent prints.
+//! The output of the agent.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::acp::Acp;
 use crate::script::To;
 
-/// How it speaks.
+/// The protocol of its output.
 #[derive(Debug, Clone)]
 pub(super) enum Output {
     Plain,
@@ -17,7 +17,7 @@ pub(super) enum Output {
 }
 
 impl Output {
-    /// Who it is, if it speaks ACP.
+    /// The ACP side, if it speaks ACP.
     pub(super) fn acp(&self) -> Option<&Acp> {
         match self {
             Self::Acp(acp) => Some(acp),

@@ -1,4 +1,4 @@
-//! Step by step.
+//! The steps of a script.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -17,13 +17,13 @@ use super::{Flow, LONGEST, Player};
 use crate::repo::git_command;
 use crate::script::{Do, Ignored, Script, To};
 
-/// How often it looks for a file.
+/// Poll interval for a file.
 const LOOK: Duration = Duration::from_millis(10);
 const MEGABYTE: usize = 1_000_000;
 
 impl Player {
-    /// All steps. When a turn is broken off, the rest of that turn is left out; when there is
-    /// nothing after it, it waits for messages.
+    /// Plays all steps. An interrupted turn ends without its remaining steps; after the last one
+    /// the agent waits for messages.
     pub(super) fn play_all(&mut self, steps: Vec<Do>) -> io::Result<i32> {
         let mut steps = steps.into_iter();
         while let Some(step) = steps.next() {
@@ -44,7 +44,7 @@ impl Player {
         Ok(0)
     }
 
-    /// Uses one of our own tools, as a model would.
+    /// Uses one of ccb's own tools, as a model would.
     fn call(&mut self, tool: &str, input: Value, must: bool) -> io::Result<()> {
         if self.tools.is_none() {
             let Some(server) = self.servers.iter().find(|server| server.name == "ccb") else {
@@ -88,7 +88,7 @@ impl Player {
             Do::Print { text, to } => self.out.raw(to, text.as_bytes())?,
             Do::PrintBytes { count, to } => self.bytes(to, count, |_| b'x')?,
             Do::Garbage { count, to } => {
-                // Every byte there is, in an order that is no text.
+                // Every byte value, in an order that is not UTF-8.
                 self.bytes(to, count, |at| (at.wrapping_mul(167) ^ (at >> 8)) as u8)?;
             }
             Do::LongLine { megabytes, to } => {
@@ -188,7 +188,7 @@ impl Player {
 
     fn end_turn(&mut self, status: &str, text: &str, error: Option<&str>) -> io::Result<()> {
         if status != "interrupted" && self.while_busy() == Some(WhileBusy::Merge) {
-            // What came late is part of the turn all the same.
+            // Late input is still part of the turn.
             self.accept_all()?;
         }
         self.in_turn = false;
@@ -205,7 +205,7 @@ impl Player {
         self.input.ended && acp.is_some_and(|acp| !acp.persona().lingers)
     }
 
-    /// Files away what it was told.
+    /// Handles an input.
     fn take(&mut self, input: Input) -> Flow {
         match input {
             Input::Message(message) => {
@@ -226,7 +226,7 @@ impl Player {
             }
             Input::Mode { mode } => {
                 let error = self.script.stubborn.then_some("it does not want to");
-                // Nobody can be told of a line that cannot be written.
+                // A line that cannot be written cannot be reported either.
                 self.out.mode(&mode, error).ok();
                 self.mode = Some(mode);
                 Flow::Next
@@ -236,7 +236,7 @@ impl Player {
         }
     }
 
-    /// Takes what has come already.
+    /// Handles the input that is there already.
     fn look(&mut self) -> io::Result<Flow> {
         while let Some(input) = self.input.next(Duration::ZERO)? {
             match self.take(input) {
@@ -250,7 +250,7 @@ impl Player {
         })
     }
 
-    /// Waits until `over`, which is looked at when something comes in and every `pace`.
+    /// Waits until `over`, which is checked at each input and every `pace`.
     fn wait(&mut self, pace: Duration, mut over: impl FnMut(&Self) -> bool) -> io::Result<Flow> {
         let end = Instant::now() + LONGEST;
         while !over(self) {
@@ -270,7 +270,7 @@ impl Player {
                 }
             }
         }
-        // What came before it is over counts as come.
+        // Input from before the end counts.
         self.look()
     }
 
@@ -291,7 +291,7 @@ impl Player {
         Ok(flow)
     }
 
-    /// After a tool's result.
+    /// The boundary after a tool's result.
     fn boundary(&mut self) -> io::Result<Flow> {
         let queues = matches!(
             self.while_busy(),
@@ -337,7 +337,7 @@ impl Player {
             let flow = match Script::find(&message.text) {
                 Some(script) => {
                     let mut script = script.map_err(io::Error::other)?;
-                    // That is what it does already.
+                    // It does that already.
                     script.steps.retain(|step| *step != Do::Serve);
                     self.play_list(&script.steps)?
                 }
@@ -422,7 +422,7 @@ impl Player {
             "prompt": self.prompt,
             "session": self.session,
         });
-        // Complete under its name, or not there at all: somebody waits for it.
+        // Complete under its name, or not there at all: a process waits for it.
         let aside = path.with_extension("part");
         std::fs::write(&aside, description.to_string())?;
         std::fs::rename(aside, path)
@@ -466,7 +466,7 @@ fn die(signal: i32) -> io::Result<Flow> {
     let signal =
         rustix::process::Signal::from_named_raw(signal).ok_or(io::ErrorKind::InvalidInput)?;
     rustix::process::kill_process(rustix::process::getpid(), signal)?;
-    // It may take a moment.
+    // This may take a moment.
     thread::sleep(LONGEST);
     Ok(Flow::Exit(99))
 }

@@ -73,7 +73,7 @@ fn blocks(answer: &Answer<'_>) -> Vec<Value> {
 fn usage(answer: &Answer<'_>) -> Value {
     let (input, output) = answer.usage();
     let cached = answer.cached();
-    // What a script says, it says as the protocol does: without those of the cache.
+    // The usage of a script has the meaning of the protocol: without tokens of the cache.
     let input = match answer.step.usage {
         Some(_) => input,
         None => input.saturating_sub(cached.read + cached.write),
@@ -107,13 +107,13 @@ pub(super) fn whole(answer: &Answer<'_>) -> Value {
     })
 }
 
-/// An event that says its name twice, as they all do.
+/// An event with its name also in its data, as in all of them.
 fn event(name: &'static str, mut data: Value) -> Emit {
     data["type"] = name.into();
     Emit::named(name, &data)
 }
 
-/// What a block looks like before it has content, and the pieces it comes in.
+/// The form of a block before it has content, and the pieces of its content.
 fn open(block: &Value, answer: &Answer<'_>) -> (Value, Vec<Value>) {
     let mut opening = block.clone();
     let deltas = match block["type"].as_str() {

@@ -1,10 +1,10 @@
-//! The cache of prompts that services keep, as far as what it costs depends on it.
+//! The prompt cache of the services, as far as it affects their prices.
 //!
-//! Anthropic keeps what somebody marks: everything up to a block with `cache_control`. A request
+//! Anthropic keeps marked beginnings: everything up to a block with `cache_control`. A request
 //! finds the longest beginning that ends at one of its own marks or at most 20 blocks before one,
-//! and pays for writing what is between that and its last mark. OpenAI keeps the beginnings of all
-//! requests in pieces of 128 tokens. Neither keeps less than 1,024 tokens. What a request writes
-//! is there when its answer begins.
+//! and pays for writing the part between that and its last mark. OpenAI keeps the beginnings of all
+//! requests in pieces of 128 tokens. Neither keeps less than 1,024 tokens. The beginnings that a
+//! request writes are there when its answer begins.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,31 +13,31 @@ use serde_json::{Value, json};
 
 use super::wire::Wire;
 
-/// Bytes of JSON that make up about one token.
+/// Approximate bytes of JSON in one token.
 const PER_TOKEN: u64 = 4;
 /// The shortest beginning that is kept, in tokens.
 const SHORTEST: u64 = 1024;
-/// How many blocks before a mark are looked at.
+/// Number of blocks before a mark that are searched.
 const LOOK_BACK: usize = 20;
-/// How many marks a request may have.
+/// Maximum of marks in a request.
 pub(super) const MOST_MARKS: usize = 4;
 /// Bytes of a piece that is kept without a mark.
 const PIECE: usize = 512;
 
-/// How many tokens of a request came from the cache, and how many went there.
+/// Tokens of a request that came from the cache, and those written to it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Cached {
     pub read: u64,
     pub write: u64,
 }
 
-/// What is kept: beginnings of requests, by their hashes.
+/// The kept beginnings of requests, by their hashes.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
     kept: HashSet<u64>,
 }
 
-/// What a request will leave in the cache.
+/// The beginnings that a request will leave in the cache.
 #[derive(Debug, Default)]
 pub(super) struct Leaves(Vec<u64>);
 
@@ -50,7 +50,7 @@ struct Beginning {
 }
 
 impl Cache {
-    /// What of a request is there, and what the request will leave behind.
+    /// The cached part of a request, and the beginnings it will leave behind.
     pub(super) fn look(&self, wire: Wire, body: &Value) -> (Cached, Leaves) {
         match wire {
             Wire::Anthropic => self.by_marks(&beginnings(body)),
@@ -59,7 +59,7 @@ impl Cache {
         }
     }
 
-    /// An answer begins: what its request left is there from now on.
+    /// Adds the beginnings of a request whose answer begins.
     pub(super) fn keep(&mut self, leaves: Leaves) {
         self.kept.extend(leaves.0);
     }
@@ -93,7 +93,7 @@ impl Cache {
     }
 }
 
-/// How many marks a request has.
+/// The number of marks in a request.
 pub(super) fn marks(body: &Value) -> usize {
     let blocks = blocks(body);
     blocks.iter().filter(|(_, block)| is_marked(block)).count()
@@ -103,7 +103,7 @@ fn is_marked(block: &Value) -> bool {
     !block["cache_control"].is_null()
 }
 
-/// The blocks of a request in the order in which the service reads them, each with whose it is.
+/// The blocks of a request in the order in which the service reads them, each with its role.
 fn blocks(body: &Value) -> Vec<(&str, &Value)> {
     let mut all = Vec::new();
     all.extend(each(&body["tools"]).map(|tool| ("tools", tool)));
@@ -115,7 +115,7 @@ fn blocks(body: &Value) -> Vec<(&str, &Value)> {
     all
 }
 
-/// The elements of a list; what is no list is one.
+/// The elements of a list; any other value counts as one element.
 fn each(value: &Value) -> impl Iterator<Item = &Value> {
     let (list, one) = match value {
         Value::Array(list) => (list.as_slice(), None),
@@ -150,7 +150,7 @@ fn beginnings(body: &Value) -> Vec<Beginning> {
     all.collect()
 }
 
-/// What a service without marks reads, in its order.
+/// The text that a service without marks reads, in its order.
 fn unmarked_text(body: &Value) -> String {
     let keys = ["model", "tools", "instructions", "messages", "input"];
     let parts = keys.map(|key| body[key].clone());

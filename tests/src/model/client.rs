@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use serde_json::Value;
 
-/// What came back.
+/// The answer of the server.
 #[derive(Debug, Clone, Default)]
 pub struct Reply {
     pub status: u16,

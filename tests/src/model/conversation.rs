@@ -1,6 +1,6 @@
-//! A conversation, whatever protocol it came by.
+//! A conversation, in any of the protocols.
 
-/// Whose words.
+/// The speaker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// Instructions for the model.
@@ -11,14 +11,14 @@ pub enum Role {
     Tool,
 }
 
-/// Something that was said.
+/// One message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Turn {
     pub role: Role,
     pub text: String,
 }
 
-/// All that was said so far.
+/// All messages so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Conversation {
     pub turns: Vec<Turn>,
@@ -30,13 +30,13 @@ impl Conversation {
         self.turns.push(Turn { role, text });
     }
 
-    /// What somebody said last; empty if nothing.
+    /// The last message of this speaker; empty if there is none.
     pub fn last(&self, role: Role) -> &str {
         let last = self.turns.iter().rfind(|turn| turn.role == role);
         last.map_or("", |turn| turn.text.as_str())
     }
 
-    /// What follows the last `prefix`, up to a blank or a quote.
+    /// The text after the last `prefix`, up to a blank or a quote.
     pub fn after(&self, prefix: &str) -> String {
         let with_prefix = self.turns.iter().rev().filter_map(|turn| {
             let at = turn.text.rfind(prefix)?;
@@ -49,7 +49,7 @@ impl Conversation {
         first.unwrap_or("nothing").to_owned()
     }
 
-    /// True if anybody but the model said this.
+    /// True if any speaker but the model said this.
     pub fn was_told(&self, text: &str) -> bool {
         let mut told = self
             .turns

@@ -33,7 +33,7 @@ pub(super) fn read(body: &Value) -> Conversation {
     conversation
 }
 
-/// What is said in the parts of a content; thoughts are not said.
+/// The text in the parts of a content, without thoughts.
 fn text_of(content: &Value) -> String {
     let parts = content["parts"].as_array().into_iter().flatten();
     let said = parts.filter(|part| part["thought"] != true);

@@ -3,14 +3,14 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpStream};
 
-/// Bodies over this are refused.
+/// Maximum size of a body, in bytes.
 const MAX_BODY: usize = 256 * 1024 * 1024;
 
-/// What was asked.
+/// A request.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Request {
     pub method: String,
-    /// Without what follows a question mark.
+    /// Without the query.
     pub path: String,
     pub headers: Vec<(String, String)>,
     pub body: Vec<u8>,
@@ -55,7 +55,7 @@ impl Connection {
         Ok(line.trim_end().to_owned())
     }
 
-    /// The next request; none if the other side has closed.
+    /// The next request; `None` if the other side has closed.
     pub(super) fn request(&mut self) -> io::Result<Option<Request>> {
         self.streaming = false;
         if self.reader.fill_buf()?.is_empty() {

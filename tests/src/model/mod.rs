@@ -1,9 +1,9 @@
-//! A model provider that does what the prompt says: for real agent programs in tests.
+//! A model provider that follows the script in the prompt: for real agent programs in tests.
 //!
 //! It listens on loopback only and speaks Anthropic's Messages, OpenAI's Responses and Chat
-//! Completions, and Gemini's generateContent. It keeps no state per agent: the script rides in
-//! the prompt, so any number of agents can follow their own at once. What it was asked is kept,
-//! in memory and in a directory if wanted, so that a test can look at it.
+//! Completions, and Gemini's generateContent. It keeps no state per agent: the script rides in the
+//! prompt, so any number of agents can follow their own at once. Its requests are kept, in memory
+//! and in a directory if wanted, for the tests.
 
 mod anthropic;
 mod cache;

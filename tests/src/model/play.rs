@@ -17,12 +17,12 @@ use super::step::{Chosen, Step, choose};
 use super::stream::Emit;
 use super::wire::{Answer, Wire, fresh};
 
-/// How often a wait looks whether it is over.
+/// Poll interval for the end of a wait.
 const LOOK: Duration = Duration::from_millis(5);
-/// How often somebody who waits hears of it.
+/// Interval of pings to a waiting client.
 const PING: Duration = Duration::from_secs(1);
 
-/// Answers; returns whether the connection can be used again.
+/// Answers; true if the connection can be used again.
 pub(super) fn answer(connection: &mut Connection, request: Request, shared: &Shared) -> bool {
     let Some((wire, stream)) = wire_of(&request) else {
         return beside(connection, request, shared);
@@ -106,7 +106,7 @@ fn wire_of(request: &Request) -> Option<(Wire, Option<bool>)> {
     Wire::of(&request.path).filter(|_| request.method == "POST")
 }
 
-/// Everything that is not for the model.
+/// Answers every request that is not for the model.
 fn beside(connection: &mut Connection, request: Request, shared: &Shared) -> bool {
     let count = (request.body.len() as u64 / 4).max(1);
     let (status, body) = match request.path.as_str() {
@@ -155,7 +155,7 @@ fn beside(connection: &mut Connection, request: Request, shared: &Shared) -> boo
     sent.is_ok()
 }
 
-/// What a request that is not part of the conversation gets.
+/// The answer to a request that is not part of the conversation.
 fn side_answer(conversation: &Conversation) -> Chosen {
     let wants_title = conversation.was_told("title") && conversation.was_told("JSON");
     let text = if wants_title {
@@ -169,7 +169,7 @@ fn side_answer(conversation: &Conversation) -> Chosen {
     }
 }
 
-/// Tells apart who asks and where in the conversation, so that tries can be counted.
+/// A key for the conversation and the place in it, so that tries can be counted.
 fn key(wire: Wire, body: &Value, conversation: &Conversation, chosen: &Chosen) -> u64 {
     let mut hasher = DefaultHasher::new();
     wire.hash(&mut hasher);
@@ -268,7 +268,7 @@ fn hang(
     }
 }
 
-/// Waits until `over`; fails if the asker goes away or the server stops.
+/// Waits until `over`; fails if the client goes away or the server stops.
 fn wait(
     connection: &mut Connection,
     shared: &Shared,

@@ -1,4 +1,4 @@
-//! What the server was asked.
+//! The requests to the server.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::conversation::Conversation;
 use super::step::Step;
 use super::wire::Wire;
 
-/// A request and what became of it.
+/// A request and its outcome.
 #[derive(Debug, Clone)]
 pub struct Recorded {
     /// Counted from 1, all requests together.
@@ -20,40 +20,40 @@ pub struct Recorded {
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
     pub body: Value,
-    /// The very bytes of it.
+    /// Its bytes.
     pub raw: Arc<[u8]>,
-    /// When all of it was there.
+    /// The time when all of it was there.
     pub arrived: Instant,
-    /// What of it was in the cache.
+    /// The part of it that was in the cache.
     pub cached: Cached,
-    /// None for requests that are not for the model, such as lists of models.
+    /// The protocol; `None` for requests that are not for the model, such as lists of models.
     pub wire: Option<Wire>,
     pub conversation: Conversation,
     /// The tools that were offered.
     pub tools: Vec<String>,
-    /// What it was answered with.
+    /// The step it was answered with.
     pub step: Option<Step>,
-    /// The step's place in its script; none if it had none.
+    /// The step's place in its script; `None` without a script.
     pub step_number: Option<usize>,
-    /// None as long as the answer is under way.
+    /// The outcome; `None` as long as the answer is under way.
     pub outcome: Option<Outcome>,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// It was answered to the end.
     Answered,
     /// It was answered with this HTTP error.
     Refused(u16),
-    /// The script broke it off.
+    /// The script interrupted it.
     Cut,
-    /// Whoever asked went away.
+    /// The client went away.
     AskerGone,
 }
 
 impl Recorded {
-    /// True if this text is in its very bytes, quoted as JSON quotes it.
+    /// True if this text is in its bytes, quoted as JSON quotes it.
     pub fn raw_contains(&self, text: &str) -> bool {
         let quoted = Value::from(text).to_string();
         let text = &quoted.as_bytes()[1..quoted.len() - 1];

@@ -16,7 +16,7 @@ pub(super) fn read(body: &Value) -> Conversation {
     if let Some(text) = body["input"].as_str() {
         conversation.say(Role::User, text);
     }
-    // What the model answered at once is several items here.
+    // One answer of the model is several items here.
     let mut in_answer = false;
     for item in body["input"].as_array().into_iter().flatten() {
         let kind = item["type"].as_str().unwrap_or("message");
@@ -43,7 +43,7 @@ pub(super) fn read(body: &Value) -> Conversation {
     conversation
 }
 
-/// The names of what one entry of `tools` offers; `space::name` for one in a namespace.
+/// The names of the tools in one entry of `tools`; `space::name` for one in a namespace.
 pub(super) fn tool_names(tool: &Value) -> Vec<String> {
     let name = tool["name"].as_str().or(tool["type"].as_str());
     let name = name.unwrap_or_default();
@@ -55,7 +55,7 @@ pub(super) fn tool_names(tool: &Value) -> Vec<String> {
     inner.map(|inner| format!("{name}::{inner}")).collect()
 }
 
-/// A call in the form the asker expects: some tools take plain text, some live in a namespace.
+/// A call in the form the client expects: some tools take plain text, some live in a namespace.
 fn call_item(call: &Call, body: &Value) -> Value {
     let tools = || body["tools"].as_array().into_iter().flatten();
     let is_custom = |tool: &&Value| tool["type"] == "custom" && tool["name"] == *call.tool;

@@ -1,4 +1,4 @@
-//! The server: a thread per connection, and what was asked.
+//! The server: a thread per connection, and the requests so far.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,27 +17,27 @@ use super::play;
 use super::record::{Outcome, Recorded};
 use super::wire::Wire;
 
-/// How a server behaves.
+/// The options of a server.
 #[derive(Debug, Clone, Default)]
 pub struct ModelOptions {
-    /// 0 takes a free one.
+    /// The port; 0 takes a free one.
     pub port: u16,
-    /// Where every request is written to.
+    /// The directory for a file of every request.
     pub log_dir: Option<PathBuf>,
-    /// A request that offers no tools is usually about something beside the conversation, such
-    /// as a title for it, and gets a bland answer. This lets such requests follow scripts, too.
+    /// True to let requests without tools follow scripts, too. Such a request is usually about
+    /// something beside the conversation, such as a title for it, and gets a bland answer.
     pub scripts_without_tools: bool,
 }
 
-/// What all connections share.
+/// The state that all connections share.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub options: ModelOptions,
     requests: Mutex<Vec<Recorded>>,
     changed: Condvar,
-    /// How often each point of a conversation was asked for.
+    /// The number of tries at each point of a conversation.
     tries: Mutex<HashMap<u64, u32>>,
-    /// What the service has in its cache.
+    /// The cache of the service.
     cache: Mutex<Cache>,
     connections: Mutex<Vec<TcpStream>>,
     stopping: AtomicBool,
@@ -48,7 +48,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Shared {
-    /// Writes a request down; returns its number.
+    /// Records a request; returns its number.
     pub(super) fn record(&self, make: impl FnOnce(u64) -> Recorded) -> u64 {
         let mut requests = lock(&self.requests);
         let number = requests.len() as u64 + 1;
@@ -61,7 +61,7 @@ impl Shared {
         number
     }
 
-    /// Writes down what became of request `number`.
+    /// Records the outcome of request `number`.
     pub(super) fn settle(&self, number: u64, outcome: Outcome) {
         let mut requests = lock(&self.requests);
         if let Some(recorded) = requests.get_mut(number as usize - 1) {
@@ -78,12 +78,12 @@ impl Shared {
         *count
     }
 
-    /// What of a request is in the cache, and what it leaves there.
+    /// The cached part of a request, and the beginnings it leaves there.
     pub(super) fn cached(&self, wire: Wire, body: &Value) -> (Cached, Leaves) {
         lock(&self.cache).look(wire, body)
     }
 
-    /// The answer to a request begins.
+    /// Called when the answer to a request begins.
     pub(super) fn keep(&self, leaves: Leaves) {
         lock(&self.cache).keep(leaves);
     }
@@ -143,7 +143,7 @@ impl ModelServer {
         lock(&self.shared.requests).clone()
     }
 
-    /// The same, when it is known what became of each.
+    /// The same, once each has an outcome.
     pub fn settled(&self) -> Vec<Recorded> {
         let limit = Duration::from_secs(60);
         self.wait_for(limit, "all requests to be settled", |requests| {
@@ -180,7 +180,7 @@ impl ModelServer {
         }
     }
 
-    /// Waits until the server is stopped, which nobody does: for a server that is a program.
+    /// Waits for ever, with the server running: for a server that is a program.
     pub fn run(mut self) {
         if let Some(accepting) = self.accepting.take() {
             accepting.join().ok();
@@ -191,7 +191,7 @@ impl ModelServer {
 impl Drop for ModelServer {
     fn drop(&mut self) {
         self.shared.stopping.store(true, Ordering::Relaxed);
-        // The thread that accepts looks at the flag when somebody connects.
+        // The thread that accepts looks at the flag at each connection.
         TcpStream::connect(self.address).ok();
         if let Some(accepting) = self.accepting.take() {
             accepting.join().ok();

@@ -1,4 +1,4 @@
-//! What the model is to do, step by step, and how it is found in a prompt.
+//! The steps of the model, and finding them in a prompt.
 
 use std::path::{Path, PathBuf};
 
@@ -8,18 +8,18 @@ use serde_json::Value;
 use super::conversation::{Conversation, Role};
 use crate::marked::last_after;
 
-/// A script begins after this; what follows is a JSON list of [`Step`]s.
+/// The mark of a script, followed by a JSON list of [`Step`]s.
 pub const MARK: &str = "<<SCRIPT ";
 
-/// One answer of the model. What is not given is not done.
+/// One answer of the model. A missing field does nothing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct Step {
     /// It thinks this first, where the protocol has a place for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thinking: Option<String>,
-    /// It says this. `{{last}}` is the last tool's result, `{{user}}` what the user said last,
-    /// `{{after:WORD}}` what follows the last WORD up to a blank, `{{n}}` the request's number.
+    /// It says this. `{{last}}` is the last tool's result, `{{user}}` the user's last text,
+    /// `{{after:WORD}}` the text after the last WORD up to a blank, `{{n}}` the request's number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// It calls these, all at once. The same words as in `text` are replaced.
@@ -34,43 +34,43 @@ pub struct Step {
     /// The stop reason, by the protocol's own word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<String>,
-    /// What it says it used.
+    /// The usage it reports.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<StepUsage>,
     /// Seconds before it answers at all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sleep: Option<f64>,
-    /// It does not answer at all before this file is there.
+    /// It does not answer before this file exists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wait_for: Option<PathBuf>,
     /// Seconds between two words of its text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slow: Option<f64>,
-    /// After the beginning of the answer nothing comes until the asker goes away.
+    /// True to send nothing after the beginning of the answer until the client goes away.
     #[serde(skip_serializing_if = "is_false")]
     pub hang: bool,
-    /// The same until this file is there.
+    /// The same until this file exists.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hang_until: Option<PathBuf>,
     /// The answer is this HTTP status instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<u16>,
-    /// The body of an HTTP error; one is made if none is given.
+    /// The body of an HTTP error; `None` for a default one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
     /// Seconds in the header `retry-after` of an HTTP error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<u64>,
-    /// The connection breaks after the first piece of the answer.
+    /// True to break the connection after the first piece of the answer.
     #[serde(skip_serializing_if = "is_false")]
     pub drop: bool,
     /// The stream ends with an error of this type after the first piece of the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_error: Option<String>,
-    /// The whole stream comes at once, at its end, as through a proxy that buffers.
+    /// True to send the whole stream at once, at its end, as through a proxy that buffers.
     #[serde(skip_serializing_if = "is_false")]
     pub buffered: bool,
-    /// `http`, `drop` and `stream_error` happen only this often, then the rest of the step.
+    /// Number of times that `http`, `drop` and `stream_error` happen before the rest of the step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<u32>,
 }
@@ -79,12 +79,12 @@ pub struct Step {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Call {
-    /// Its name, as the asker offers it.
+    /// Its name, as the client offers it.
     pub tool: String,
     /// Its arguments.
     #[serde(default = "empty_object")]
     pub input: Value,
-    /// What it writes instead of the arguments, JSON or not.
+    /// Text in place of the arguments, JSON or not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<String>,
 }
@@ -97,7 +97,7 @@ impl Call {
     }
 }
 
-/// What a step says it used.
+/// The usage that a step reports.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct StepUsage {
@@ -190,19 +190,19 @@ impl Step {
         self
     }
 
-    /// Answers only when this file is there.
+    /// Answers only when this file exists.
     pub fn wait_for(mut self, file: &Path) -> Self {
         self.wait_for = Some(file.to_owned());
         self
     }
 
-    /// Begins to answer, and goes on when this file is there.
+    /// Begins to answer, and continues when this file exists.
     pub fn hang_until(mut self, file: &Path) -> Self {
         self.hang_until = Some(file.to_owned());
         self
     }
 
-    /// Begins to answer and never goes on.
+    /// Begins to answer and never continues.
     pub fn hang(mut self) -> Self {
         self.hang = true;
         self
@@ -220,7 +220,7 @@ impl Step {
         self
     }
 
-    /// What goes wrong goes wrong only so often.
+    /// Limits the number of failures.
     pub fn times(mut self, times: u32) -> Self {
         self.times = Some(times);
         self
@@ -243,7 +243,7 @@ impl Step {
     }
 }
 
-/// A script as it stands in a prompt.
+/// A script as it is written in a prompt.
 pub fn script(steps: &[Step]) -> String {
     let json = serde_json::to_string(steps).expect("steps are JSON");
     format!("{MARK}{json}")
@@ -261,16 +261,16 @@ fn find(text: &str) -> Option<Vec<Value>> {
     read(text).or_else(|| read(&text.replace("\\\"", "\"")))
 }
 
-/// What to do now.
+/// The current step.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Chosen {
     pub step: Step,
-    /// Its place in the script; none if there is no script.
+    /// Its place in the script; `None` without a script.
     pub number: Option<usize>,
 }
 
-/// The step that is due: as many as the model has answered since the last user text with a
-/// script. A user text without one lets the script go on.
+/// The current step: its number is that of the model's answers since the last user text with a
+/// script. A user text without one does not end the script.
 pub(super) fn choose(conversation: &Conversation, request: u64) -> Result<Chosen, String> {
     let turns = &conversation.turns;
     let mut with_script = turns

@@ -1,10 +1,10 @@
-//! A streamed answer as a list of what to do, so that only one place knows about time.
+//! A streamed answer as a list of actions, so that only one place knows about time.
 
 use serde_json::Value;
 
 use super::step::Step;
 
-/// One thing to do for a streamed answer.
+/// One action of a streamed answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Emit {
     /// Send a server-sent event.
@@ -56,7 +56,7 @@ pub(super) fn pieces(step: &Step) -> Vec<&str> {
     }
 }
 
-/// What goes wrong in the middle of a stream; `error` makes the protocol's own event.
+/// The failures in the middle of a stream; `error` makes the protocol's own event.
 pub(super) fn trouble(step: &Step, error: impl FnOnce(&str) -> Emit) -> Vec<Emit> {
     match &step.stream_error {
         Some(kind) => vec![error(kind), Emit::Cut],

@@ -1,4 +1,4 @@
-//! The protocols it speaks.
+//! The protocols of the server.
 
 use serde_json::{Value, json};
 
@@ -17,15 +17,15 @@ pub enum Wire {
     Gemini,
 }
 
-/// What a protocol needs to know to write an answer down.
+/// The facts a protocol needs for an answer.
 #[derive(Debug)]
 pub(super) struct Answer<'a> {
     pub step: &'a Step,
-    /// What was asked.
+    /// The body of the request.
     pub body: &'a Value,
-    /// How much was asked, about.
+    /// Approximate tokens of the request.
     pub tokens: u64,
-    /// What of that is in the cache.
+    /// The cached part of it.
     pub cached: Cached,
 }
 
@@ -67,7 +67,7 @@ impl Wire {
         }
     }
 
-    /// Which one a path is for, and whether it asks for a stream, as far as the path says.
+    /// The protocol of a path, and true if it asks for a stream, as far as the path says.
     pub(super) fn of(path: &str) -> Option<(Self, Option<bool>)> {
         Some(match path {
             _ if path.ends_with("/messages") => (Self::Anthropic, None),

@@ -1,4 +1,4 @@
-//! Scripts step by step, so that they read like what they do.
+//! Builds scripts step by step, so that a test reads like its script.
 
 use std::path::Path;
 
@@ -110,7 +110,7 @@ impl Script {
         steps(self.then(begin)).then(end)
     }
 
-    /// Uses a tool of ours, which must work.
+    /// Uses a tool of ccb's, which must work.
     pub fn call(self, tool: &str, input: Value) -> Self {
         self.then(Do::Call {
             tool: tool.to_owned(),
@@ -119,7 +119,7 @@ impl Script {
         })
     }
 
-    /// Uses a tool of ours, whatever comes of it.
+    /// Uses a tool of ccb's, with any result.
     pub fn try_call(self, tool: &str, input: Value) -> Self {
         self.then(Do::Call {
             tool: tool.to_owned(),
@@ -141,7 +141,7 @@ impl Script {
         })
     }
 
-    /// Asks whether it may use `tool`.
+    /// Asks for permission to use `tool`.
     pub fn ask(
         self,
         tool: &str,
@@ -188,7 +188,7 @@ impl Script {
         })
     }
 
-    /// The same without a trace in its environment.
+    /// The same without a marker in its environment.
     pub fn hidden_daemon(self) -> Self {
         self.spawn(Grandchild {
             new_session: true,

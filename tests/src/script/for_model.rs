@@ -1,4 +1,4 @@
-//! A script for an agent that is a program of ours around a model: the same steps as answers of the
+//! A script for an agent that is ccb's own program around a model: the same steps as answers of the
 //! scripted model. So tests that are about sessions, and not about agents, run on both.
 
 use std::path::Path;
@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use super::{Do, MARK, Script};
 use crate::model::{self, Step};
 
-/// So many messages are answered by one that serves.
+/// Number of messages that one that serves answers.
 const ANSWERS: usize = 8;
 
 impl Script {
-    /// A prompt that has a model do the same through the tools of a native agent. Scripts in the
-    /// inputs of calls, for other agents, become such prompts, too. Panics where a model cannot be
-    /// made to do a step.
+    /// A prompt that makes a model do the same through the tools of a native agent. Scripts in the
+    /// inputs of calls, for other agents, become such prompts, too. Panics at a step that a model
+    /// cannot do.
     pub fn to_model_prompt(&self) -> String {
         let mut told = Told::default();
         for step in &self.steps {
@@ -27,9 +27,9 @@ impl Script {
 #[derive(Default)]
 struct Told {
     steps: Vec<Step>,
-    /// What the next answer waits for.
+    /// The file that the next answer waits for.
     waits: Option<std::path::PathBuf>,
-    /// What the next answer says it used.
+    /// The usage that the next answer reports.
     used: (u64, u64),
 }
 
@@ -83,8 +83,7 @@ impl Told {
             Do::Result { status, text, .. } if status == "completed" => {
                 self.push(Step::text(text));
             }
-            // The message is what the next answer is about. What a program is told it has no way
-            // to write down.
+            // The next answer is about the message. A model cannot describe its arguments.
             Do::WaitMessage { .. } | Do::Describe { .. } => {}
             Do::Serve => (0..ANSWERS).for_each(|_| self.push(Step::text("I have heard."))),
             other => panic!("a model cannot be made to do this: {other:?}"),

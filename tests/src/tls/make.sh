@@ -1,5 +1,5 @@
 #!/bin/sh
-# Makes the certificates beside this script anew, valid from 2020 to 2120: an authority that nobody
+# Makes the certificates beside this script anew, valid from 2020 to 2120: an authority that no system
 # knows, and certificates of it for 127.0.0.1 and for another name. The keys are for tests on loopback
 # and protect nothing.
 set -eu
@@ -45,6 +45,6 @@ for name in authority loopback elsewhere; do
     openssl ca -config "$work/config" -batch -notext -extensions "$name" $signer \
         -keyfile "$work/authority.key" -in "$work/$name.csr" -out "$name.pem"
 done
-# The authority's key is gone with this script: nobody signs anything else with it.
+# The authority's key is gone with this script: it signs nothing else.
 cp "$work/loopback.key" "$work/elsewhere.key" .
 chmod 644 ./*.key

@@ -10,7 +10,7 @@ use crate::sources::Source;
 
 /// The circles among the top modules of a crate, each with one import for each of its steps.
 ///
-/// What a crate's root exports under another name counts as the module it is from.
+/// A name that a crate's root exports counts as the module it is from.
 pub fn find(sources: &[Source]) -> Vec<String> {
     let exported = exports(sources);
     let tops: BTreeSet<&str> = sources.iter().filter_map(top).collect();
@@ -51,7 +51,7 @@ fn top(source: &Source) -> Option<&str> {
     source.module.first().map(String::as_str)
 }
 
-/// What the root exports: a name, and the module it is from.
+/// The exports of the root: a name, and the module it is from.
 fn exports(sources: &[Source]) -> BTreeMap<&str, &str> {
     let roots = sources.iter().filter(|source| source.module.is_empty());
     let paths = roots.flat_map(|root| &root.paths);

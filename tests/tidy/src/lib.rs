@@ -1,4 +1,4 @@
-//! What the sources must keep to, as functions that return what is wrong.
+//! The rules of the sources, as functions that return the violations.
 //!
 //! | module | rule |
 //! |---|---|

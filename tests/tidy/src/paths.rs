@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// What ends a name that is meant as a file of the repository.
+/// The endings of names that are meant as files of the repository.
 const ENDINGS: [&str; 6] = [".rs", ".md", ".json", ".toml", ".sh", "/"];
 
 /// The paths in `text` that are not in `root`.
@@ -70,7 +70,7 @@ fn looks_like_a_path(span: &str) -> bool {
     ENDINGS.iter().any(|ending| span.ends_with(ending)) && !span.contains(' ')
 }
 
-/// What stands between single backticks.
+/// The texts between single backticks.
 fn spans(text: &str) -> Vec<String> {
     text.split('`')
         .skip(1)

@@ -164,7 +164,7 @@ impl Reader {
         let mut at = 0;
         while at < tokens.len() {
             match &tokens[at] {
-                // What it is called here does not matter.
+                // Its name here does not matter.
                 TokenTree::Ident(word) if word == "as" => at += 2,
                 TokenTree::Ident(_) => at = self.read_path(&tokens, at, before, module),
                 star if is_star(Some(star)) => {

@@ -1,4 +1,4 @@
-//! `cli` reads arguments and prints. What happens, and when, is decided below it.
+//! `cli` reads arguments and prints. The crates below it decide what happens, and when.
 
 use crate::sources::Source;
 

@@ -76,7 +76,7 @@ fn the_command_line_decides_nothing() {
     }
 }
 
-/// Whoever follows the first suggestion of a hint loses nothing.
+/// A user who follows the first suggestion of a hint loses nothing.
 #[test]
 fn no_hint_begins_with_something_that_deletes() {
     const DELETE: [&str; 8] = [
