@@ -45,6 +45,6 @@ truncate -s "${SIZE:-4G}" "$image"
 # background while something is being measured.
 mkfs.ext4 -q -F -i 4096 -O has_journal -E lazy_itable_init=0,lazy_journal_init=0 "$image"
 mount -o loop "$image" "$mnt"
-# Whoever called sudo is to write here.
+# The user who called sudo may write here.
 chown "${SUDO_UID:-0}:${SUDO_GID:-0}" "$mnt"
 echo "$mnt"

@@ -1,4 +1,4 @@
-//! Runs: what supervising an agent costs, beside starting the same command plainly.
+//! Runs: the cost of supervising an agent, beside starting the same command plainly.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,11 +13,11 @@ use crate::stats::Spread;
 use crate::table::{Table, ms};
 use crate::{Failure, check_interrupted, startup};
 
-/// How many commands at once.
+/// Number of commands at once.
 const PARALLEL: usize = 8;
-/// How many agents have nothing to do.
+/// Number of idle agents.
 const IDLE: usize = 50;
-/// The longest anything may take.
+/// Time limit of any step.
 const LIMIT: Duration = Duration::from_secs(120);
 
 /// One line of the table.
@@ -50,14 +50,26 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Sample>, Failure> {
         };
         let rounds = if options.quick { 20 } else { 100 };
         let (ours, plain) = bench.start(place, rounds)?;
-        add("start to the command's first instruction, p50 ms", ms(ours.p50), ms(plain.p50));
-        add("start to the command's first instruction, p99 ms", ms(ours.p99), ms(plain.p99));
+        add(
+            "start to the command's first instruction, p50 ms",
+            ms(ours.p50),
+            ms(plain.p50),
+        );
+        add(
+            "start to the command's first instruction, p99 ms",
+            ms(ours.p99),
+            ms(plain.p99),
+        );
         let whole = bench.whole(rounds)?;
-        add("foreground run from start to result, p50 ms", ms(whole.p50), String::new());
+        add(
+            "foreground run from start to result, p50 ms",
+            ms(whole.p50),
+            String::new(),
+        );
         for which in ["pid", "host", "guard", "both"] {
             let noticed = bench.notice(which, 10)?;
             let what = match which {
-                "pid" => "agent killed until its parent is told, p50 ms",
+                "pid" => "agent killed until its parent is notified, p50 ms",
                 "host" => "host killed until everything is settled, p50 ms",
                 "guard" => "guard killed until everything is settled, p50 ms",
                 _ => "both killed until one who waits has the outcome, p50 ms",
@@ -66,15 +78,39 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Sample>, Failure> {
         }
         let count = if options.quick { 50 } else { 200 };
         let (ours, plain) = bench.many(place, count)?;
-        add("many commands, 8 at once, with tasks: ms each", ms(ours), ms(plain));
+        add(
+            "many commands, 8 at once, with tasks: ms each",
+            ms(ours),
+            ms(plain),
+        );
         if let Some((syncs, renames)) = bench.writes()? {
-            add("syncs per run with a task", syncs.to_string(), String::new());
-            add("renames per run with a task", renames.to_string(), String::new());
+            add(
+                "syncs per run with a task",
+                syncs.to_string(),
+                String::new(),
+            );
+            add(
+                "renames per run with a task",
+                renames.to_string(),
+                String::new(),
+            );
         }
         let (rss, pss, cpu) = bench.idle(options.quick)?;
-        add("guard and host resident, MB per run", format!("{rss:.1}"), String::new());
-        add("guard and host, their share of memory, MB per run", format!("{pss:.1}"), String::new());
-        add("CPU of 50 idle runs, % of a core", format!("{cpu:.2}"), String::new());
+        add(
+            "guard and host resident, MB per run",
+            format!("{rss:.1}"),
+            String::new(),
+        );
+        add(
+            "guard and host, their share of memory, MB per run",
+            format!("{pss:.1}"),
+            String::new(),
+        );
+        add(
+            "CPU of 50 idle runs, % of a core",
+            format!("{cpu:.2}"),
+            String::new(),
+        );
     }
     Ok(samples)
 }
@@ -125,9 +161,16 @@ impl Bench {
             Command::new("/bin/sh").args(["-c", &command]).status()?;
             plain.push(since(before, &file)?);
             let before = now_ns();
-            self.ccb(&["agent", "spawn", "--runtime", "shell", "--background", &command])
-                .stdout(Stdio::null())
-                .status()?;
+            self.ccb(&[
+                "agent",
+                "spawn",
+                "--runtime",
+                "shell",
+                "--background",
+                &command,
+            ])
+            .stdout(Stdio::null())
+            .status()?;
             wait(|| file.exists())?;
             self.settled()?;
             ours.push(since(before, &file)?);
@@ -149,7 +192,7 @@ impl Bench {
         Ok(Spread::of(times))
     }
 
-    /// How long a death goes unnoticed.
+    /// Time until a death is noticed.
     fn notice(&self, which: &str, rounds: usize) -> Result<Spread, Failure> {
         let mut times = Vec::new();
         for _ in 0..rounds {
@@ -170,7 +213,11 @@ impl Bench {
                 _ => None,
             };
             let before = Instant::now();
-            let victims: &[&str] = if which == "both" { &["host", "guard"] } else { &[which] };
+            let victims: &[&str] = if which == "both" {
+                &["host", "guard"]
+            } else {
+                &[which]
+            };
             for victim in victims {
                 let pid = pid(victim).ok_or("no process")?.to_string();
                 Command::new("kill").args(["-9", &pid]).status()?;
@@ -198,12 +245,20 @@ impl Bench {
             let list = self.home.join("numbers");
             std::fs::write(&list, numbers.join("\n"))?;
             let mut command = Command::new("xargs");
-            command.args(["-P", &parallel, "-I", "{}"]).arg(program).args(arguments);
-            command.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+            command
+                .args(["-P", &parallel, "-I", "{}"])
+                .arg(program)
+                .args(arguments);
+            command
+                .env_clear()
+                .envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
             command.env("HOME", &self.home).current_dir(&self.home);
             command.stdin(std::fs::File::open(&list)?);
             let before = Instant::now();
-            let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status()?;
+            let status = command
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status()?;
             if !status.success() {
                 return Err(format!("{program:?} {arguments:?}: {status}").into());
             }
@@ -211,7 +266,9 @@ impl Bench {
         };
         let plain = run(Path::new("/bin/sh"), &["-c", "echo done"])?;
         let home = self.home.to_string_lossy().into_owned();
-        let spawn = ["--team", "bench", "--home", &home, "agent", "spawn", "--task", "{}"];
+        let spawn = [
+            "--team", "bench", "--home", &home, "agent", "spawn", "--task", "{}",
+        ];
         let ours = run(&self.binary, &spawn)?;
         self.settled()?;
         let done = self.answer(&["task", "list", "--status", "completed"])?;
@@ -222,16 +279,28 @@ impl Bench {
         Ok((ours, plain))
     }
 
-    /// What one run with a task writes, if the system can tell.
+    /// The writes of one run with a task, if the system reports them.
     fn writes(&self) -> Result<Option<(usize, usize)>, Failure> {
         let task = self.answer(&["task", "create", "one more", "--run", "true"])?;
         let id = task["task"]["id"].as_str().unwrap_or_default().to_owned();
         let log = self.home.join("calls");
         let inner = self.ccb(&["agent", "spawn", "--task", &id]);
         let mut command = Command::new("strace");
-        command.args(["-f", "-qq", "-e", "trace=fsync,fdatasync,rename,renameat,renameat2", "-o"]);
-        command.arg(&log).arg(inner.get_program()).args(inner.get_args());
-        command.current_dir(&self.home).stdout(Stdio::null()).stderr(Stdio::null());
+        command.args([
+            "-f",
+            "-qq",
+            "-e",
+            "trace=fsync,fdatasync,rename,renameat,renameat2",
+            "-o",
+        ]);
+        command
+            .arg(&log)
+            .arg(inner.get_program())
+            .args(inner.get_args());
+        command
+            .current_dir(&self.home)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         command.env("HOME", &self.home);
         if !command.status().is_ok_and(|status| status.success()) {
             eprintln!("agents: no strace, so writes are not counted");
@@ -272,16 +341,28 @@ impl Bench {
         let used = (ticks(&pids) - before) / 100.0;
         let cpu = used / started.elapsed().as_secs_f64() * 100.0;
         for id in &ids {
-            self.ccb(&["agent", "stop", id, "--grace", "100"]).stdout(Stdio::null()).status()?;
+            self.ccb(&["agent", "stop", id, "--grace", "100"])
+                .stdout(Stdio::null())
+                .status()?;
         }
         self.settled()?;
         Ok((rss, pss, cpu))
     }
 
     fn background(&self, command: &str) -> Result<String, Failure> {
-        let args = ["agent", "spawn", "--runtime", "shell", "--background", command];
+        let args = [
+            "agent",
+            "spawn",
+            "--runtime",
+            "shell",
+            "--background",
+            command,
+        ];
         let answer = self.answer(&args)?;
-        let id = answer["agent"]["agentId"].as_str().ok_or("no agent")?.to_owned();
+        let id = answer["agent"]["agentId"]
+            .as_str()
+            .ok_or("no agent")?
+            .to_owned();
         wait(|| self.meta(&id).is_ok_and(|meta| meta["state"] == "running"))?;
         Ok(id)
     }
@@ -295,10 +376,12 @@ impl Bench {
     }
 
     fn meta(&self, id: &str) -> Result<Value, Failure> {
-        Ok(serde_json::from_slice(&std::fs::read(self.run(id).join("meta.json"))?)?)
+        Ok(serde_json::from_slice(&std::fs::read(
+            self.run(id).join("meta.json"),
+        )?)?)
     }
 
-    /// Waits until no run has anything left to do.
+    /// Waits until every run is settled.
     fn settled(&self) -> Result<(), Failure> {
         let active = self.runs().join(".active");
         wait(|| std::fs::read_dir(&active).map_or(0, Iterator::count) == 0)
@@ -333,10 +416,13 @@ fn ticks(pids: &[i64]) -> f64 {
 }
 
 fn now_ns() -> u128 {
-    std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos()
+    std::time::UNIX_EPOCH
+        .elapsed()
+        .unwrap_or_default()
+        .as_nanos()
 }
 
-/// How long after `before` the file was written, by what it says; removes it.
+/// The time from `before` to the time in the file; removes the file.
 fn since(before: u128, file: &Path) -> Result<Duration, Failure> {
     let mut text = String::new();
     wait(|| {
@@ -345,5 +431,7 @@ fn since(before: u128, file: &Path) -> Result<Duration, Failure> {
     })?;
     std::fs::remove_file(file)?;
     let at: u128 = text.trim().parse()?;
-    Ok(Duration::from_nanos(u64::try_from(at.saturating_sub(before))?))
+    Ok(Duration::from_nanos(u64::try_from(
+        at.saturating_sub(before),
+    )?))
 }

@@ -64,7 +64,7 @@ pub(crate) struct Cli {
     pub(crate) inner: Option<Inner>,
 }
 
-/// What can be measured.
+/// The parts of the benchmark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Part {
     /// Claims per second, waits and fairness
@@ -79,7 +79,7 @@ pub(crate) enum Part {
     Worktrees,
     /// Sealing, landing and removing worktrees, on the disk or not
     Landing,
-    /// What an agent's own .git costs
+    /// The cost of an agent's own .git
     PrivateGit,
     /// Runs of agents beside plain commands
     Agents,
@@ -93,7 +93,7 @@ pub(crate) enum Part {
     View,
     /// ccb's own agent loop beside Claude Code and opencode
     Native,
-    /// Forks of native agents: what they share, how soon they ask, what they cost
+    /// Forks of native agents: the shared part, the delay, the cost
     Forks,
     /// Agents on that loop that share one process, beside those with processes of their own
     Mates,
@@ -103,7 +103,7 @@ pub(crate) enum Part {
     Machines,
 }
 
-/// What the benchmark starts itself as.
+/// The inner commands with which the benchmark starts itself.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Inner {
     #[command(hide = true)]
@@ -159,7 +159,7 @@ pub(crate) struct WorkerArgs {
     pub(crate) seconds: u64,
 }
 
-/// A process that opens a board, does one thing several times, and says how long it took.
+/// A process that opens a board, does one operation several times, and prints the times.
 #[derive(Debug, Args)]
 pub(crate) struct ProbeArgs {
     #[arg(long)]
@@ -185,7 +185,7 @@ pub(crate) struct ClaimOneArgs {
     pub(crate) durable: bool,
 }
 
-/// Which inbox a process of the mail part uses.
+/// The inbox of a process of the mail part.
 #[derive(Debug, Args)]
 pub(crate) struct MailArgs {
     #[arg(long)]
@@ -212,7 +212,7 @@ pub(crate) struct MailWriterArgs {
     pub(crate) pause: u64,
 }
 
-/// A process of the view part: agents, or somebody who looks at them.
+/// A process of the view part: agents, or a watcher.
 #[derive(Debug, Args)]
 pub(crate) struct ViewArgs {
     #[arg(long)]
@@ -221,7 +221,7 @@ pub(crate) struct ViewArgs {
     pub(crate) seconds: u64,
 }
 
-/// The command line with everything filled in.
+/// The command line with all defaults.
 #[derive(Debug)]
 pub(crate) struct Options {
     parts: Vec<Part>,
@@ -298,12 +298,12 @@ impl Options {
         }
     }
 
-    /// How many inboxes are written to per cell of the mail part.
+    /// Number of inboxes that are written to per cell of the mail part.
     pub(crate) fn mail_rounds(&self) -> u32 {
         self.rounds.unwrap_or(if self.quick { 1 } else { 3 })
     }
 
-    /// How many boards of this size are claimed per cell: small ones are gone in a moment.
+    /// Number of boards of this size that are claimed per cell: small ones are empty in a moment.
     pub(crate) fn rounds(&self, tasks: u64) -> u32 {
         let by_size = match (tasks, self.quick) {
             (..=200, false) => 10,
@@ -316,7 +316,7 @@ impl Options {
     }
 }
 
-/// tmpfs, where there is one, and wherever temporary files go.
+/// tmpfs, if there is one, and the directory for temporary files.
 fn default_dirs() -> Vec<PathBuf> {
     let shm = PathBuf::from("/dev/shm");
     let temp = std::env::temp_dir();

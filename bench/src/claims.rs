@@ -1,4 +1,4 @@
-//! How many tasks a second are handed out, how long a worker waits, and how fairly.
+//! Claims per second, the waits of the workers, and the fairness.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub(crate) struct Outcome {
     pub(crate) p50_ms: f64,
     pub(crate) p99_ms: f64,
     pub(crate) max_ms: f64,
-    /// The wait a worker is in at a random moment, also one that ends without a task.
+    /// The wait of a worker at a random moment, also one that ends without a task.
     pub(crate) p50_by_time_ms: f64,
     /// Processor time of the claiming processes per claim, in microseconds.
     pub(crate) cpu_us: f64,
@@ -38,11 +38,11 @@ pub(crate) struct Outcome {
     pub(crate) first_failure: Option<String>,
     /// Tasks claimed twice, or owned by another than their claimer in the end.
     pub(crate) double: u64,
-    /// Time was up before the tasks were.
+    /// True if time was up before the tasks were.
     pub(crate) cut: bool,
 }
 
-/// What the rounds of one design add up to.
+/// The sum of the rounds of one design.
 #[derive(Default)]
 struct Sum {
     cpu: u64,
@@ -132,7 +132,7 @@ fn check_all_claimed(design: Design, claims: u64, all: u64) -> Result<(), Failur
     Ok(())
 }
 
-/// Claims of tasks that somebody else claimed too, or owns now.
+/// Claims of tasks that another worker claimed too, or owns now.
 fn count_double(reports: &[Report], owners: &HashMap<u64, String>) -> u64 {
     let mut claimers: HashMap<u64, usize> = HashMap::new();
     let mut double = 0;

@@ -1,4 +1,4 @@
-//! Where the numbers were taken: kernel, cores, date, file systems.
+//! The machine of the numbers: kernel, cores, date, file systems.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use store::clock::{Clock, SystemClock, rfc3339};
 
 use crate::Failure;
 
-/// A directory that is measured in.
+/// A directory in which the benchmark measures.
 #[derive(Debug)]
 pub(crate) struct Place {
     path: PathBuf,
@@ -40,15 +40,14 @@ impl Place {
         Ok(places)
     }
 
-    /// A new directory here that is removed when the value goes.
+    /// A new directory here that is removed when the value is dropped.
     pub(crate) fn scratch(&self) -> Result<tempfile::TempDir, Failure> {
         Ok(tempfile::Builder::new()
             .prefix("ccb-bench-")
             .tempdir_in(&self.path)?)
     }
 
-    /// Writes everything out that is still in memory, so that the next fsync pays only for
-    /// its own data.
+    /// Writes all dirty data to the disk, so that the next fsync pays only for its own data.
     pub(crate) fn flush(&self) -> Result<(), Failure> {
         Ok(rustix::fs::syncfs(std::fs::File::open(&self.path)?)?)
     }
@@ -147,7 +146,7 @@ impl Mount {
         Ok(text)
     }
 
-    /// Whether it has a journal, where that is not a matter of course.
+    /// True if it has a journal, on file systems with and without one.
     fn journal(&self) -> Option<bool> {
         if !self.kind.starts_with("ext") {
             return None;

@@ -1,8 +1,8 @@
 //! `ccb fanout` beside a shell script that does the same with `git worktree add`.
 //!
-//! Each task makes one file, is checked by one command, and ends as a commit and a patch; then
-//! its tree goes. ccb and the scripts do it in turn, each in a new copy of the same repository.
-//! Besides the time, it is measured what processors, memory and disk were used for it.
+//! Each task makes one file, is checked by one command, and ends as a commit and a patch; then its
+//! worktree is removed. ccb and the scripts do it in turn, each in a new copy of the same
+//! repository. Besides the time, the benchmark measures processors, memory and disk.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
@@ -18,15 +18,15 @@ use crate::repository::{Repository, git, run as finish};
 use crate::table::{Table, significant, thousands};
 use crate::{Failure, check_interrupted, startup};
 
-/// How many files the repository has, how many tasks there are, and how many of them a script does: it
-/// needs seconds for each worktree of the largest one, and hardly longer for each if there are more.
+/// Files in the repository, tasks, and the tasks of a script: it needs seconds for each worktree of
+/// the largest one, and hardly longer for each if there are more.
 const CASES: &[(u64, u64, u64)] = &[(200, 2000, 2000), (5000, 2000, 500), (50_000, 2000, 100)];
-/// As many tasks are looked at in the beginning and at the end.
+/// Number of tasks that are compared at the beginning and at the end.
 const PART: usize = 200;
-/// How often it is looked how much time ccb's processes have used.
+/// Poll interval for the processor time of ccb's processes.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// What a script does for one task.
+/// The script for one task.
 const SCRIPT: &str = r#"n=$1
 git worktree add -q -b "s/$n" "../trees/$n" HEAD || exit 1
 cd "../trees/$n" || exit 1
@@ -46,18 +46,19 @@ pub(crate) struct Sample {
     each_ms: f64,
     failed: u64,
     used: Used,
-    /// How long the first and the last tasks took, each, in ms.
+    /// The duration of each of the first and of the last tasks, in ms.
     parts: Option<(f64, f64)>,
 }
 
-/// What it took besides time.
+/// The resources besides time.
 #[derive(Debug, Default, Clone, Copy, Serialize)]
 struct Used {
     /// Processor time of everything, in ms.
     all_cpu_ms: f64,
     /// Processor time of the process that was started, in ms.
     main_cpu_ms: f64,
-    /// The same with the supervisors it started: all of ccb, without git and the tasks' own commands.
+    /// The same with the supervisors it started: all of ccb, without git and the tasks' own
+    /// commands.
     own_cpu_ms: f64,
     /// The most memory of that process, in KiB.
     memory: u64,
@@ -73,7 +74,8 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Sample>, Failure> {
         false => CASES,
     };
     let jobs = std::thread::available_parallelism().map_or(2, usize::from) * 2;
-    // Supervisors of agents outlive whoever started them; as their parent we know what they used.
+    // Supervisors of agents outlive their starter; as their parent the benchmark learns what they
+    // used.
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     let mut samples = Vec::new();
     for place in &options.places {
@@ -84,7 +86,10 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Sample>, Failure> {
                 ("parallel", by_script),
             ] {
                 check_interrupted()?;
-                eprintln!("fanout: {}, {files} files, {tasks} tasks, {how}", place.label);
+                eprintln!(
+                    "fanout: {}, {files} files, {tasks} tasks, {how}",
+                    place.label
+                );
                 let bench = Bench::new(place, *files, *tasks, jobs)?;
                 samples.extend(bench.run(place, how, &binary)?);
             }
@@ -102,8 +107,8 @@ pub(crate) fn print(options: &Options, samples: &[Sample]) {
     for place in &options.places {
         println!("### {}\n", place.label);
         let heads = [
-            "files", "tasks", "how", "total s", "×", "each ms", "CPU ms", "ccb ms", "main ms", "first", "last",
-            "failed", "peak MB", "disk MB",
+            "files", "tasks", "how", "total s", "×", "each ms", "CPU ms", "ccb ms", "main ms",
+            "first", "last", "failed", "peak MB", "disk MB",
         ];
         let mut table = Table::new(3, heads);
         let here = || samples.iter().filter(|sample| sample.place == place.label);
@@ -168,8 +173,13 @@ impl Bench {
         })
     }
 
-    /// `None` if the program is not there.
-    fn run(&self, place: &Place, how: &'static str, binary: &Path) -> Result<Option<Sample>, Failure> {
+    /// Runs the program; `None` if it is missing.
+    fn run(
+        &self,
+        place: &Place,
+        how: &'static str,
+        binary: &Path,
+    ) -> Result<Option<Sample>, Failure> {
         let ccb = how == "ccb fanout";
         let mut command = match how {
             "ccb fanout" => self.ccb(binary)?,
@@ -180,7 +190,16 @@ impl Bench {
             }
             _ => {
                 let mut command = Command::new("xargs");
-                command.args(["-a", "../list", "-P", &self.jobs, "-n", "1", "sh", "../one.sh"]);
+                command.args([
+                    "-a",
+                    "../list",
+                    "-P",
+                    &self.jobs,
+                    "-n",
+                    "1",
+                    "sh",
+                    "../one.sh",
+                ]);
                 command
             }
         };
@@ -237,7 +256,7 @@ impl Bench {
     }
 }
 
-/// How long the first and the last tasks took, each, in ms, by when their runs ended.
+/// The duration of each of the first and of the last tasks, in ms, by the ends of their runs.
 fn parts(home: &Path) -> Result<Option<(f64, f64)>, Failure> {
     let mut ends: Vec<SystemTime> = Vec::new();
     let mut dirs = vec![home.to_owned()];
@@ -262,18 +281,19 @@ fn parts(home: &Path) -> Result<Option<(f64, f64)>, Failure> {
     Ok(each(first).zip(each(&ends[last..])))
 }
 
-/// How many patches are whole.
+/// The number of whole patches.
 fn patches(dir: &Path) -> Result<u64, Failure> {
     let mut count = 0;
     for entry in std::fs::read_dir(dir)? {
         let entry = entry?;
         let name = entry.file_name();
-        count += u64::from(name.to_string_lossy().ends_with(".patch") && entry.metadata()?.len() > 0);
+        count +=
+            u64::from(name.to_string_lossy().ends_with(".patch") && entry.metadata()?.len() > 0);
     }
     Ok(count)
 }
 
-/// Waits for its end, and for that of everything it started; says how long it took itself.
+/// Waits for its end, and for that of everything it started; returns its own duration.
 fn watch(mut child: Child, began: Instant, root: &Path) -> Result<(Duration, Used), Failure> {
     let (before, free) = (children_ms()?, free_mib(root)?);
     let own = format!("/proc/{}", child.id());
@@ -309,9 +329,9 @@ fn watch(mut child: Child, began: Instant, root: &Path) -> Result<(Duration, Use
     Ok((ended, used))
 }
 
-/// How much processor time guards and hosts have used, as far as it was looked.
+/// The processor time of guards and hosts, as far as it was sampled.
 struct Supervisors {
-    /// Their command lines name a directory in here.
+    /// A directory that their command lines name.
     root: Vec<u8>,
     looked: Instant,
     used: HashMap<String, f64>,
@@ -326,7 +346,7 @@ impl Supervisors {
         }
     }
 
-    /// Looks, unless it was just done. They stay from task to task, so that hardly anything is missed.
+    /// Samples, unless it was just done. They serve many tasks, so that hardly anything is missed.
     fn look(&mut self) {
         if self.looked.elapsed() < LOOK {
             return;

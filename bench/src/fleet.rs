@@ -1,9 +1,9 @@
 //! Many processes that begin at once, and those of them that claim from one board.
 //!
-//! The parent starts this binary again as `worker`s. Each opens the board, warms up and says
-//! so; when all have, each is told the same instant of the system-wide monotonic clock, sleeps
-//! until then, and claims until nothing is left or its time is up. Then it reports one line.
-//! The processes of the mail part do the same with messages.
+//! The parent starts this binary again as `worker`s. Each opens the board, warms up and reports
+//! that it is ready; then all get the same instant of the system-wide monotonic clock, sleep until
+//! then, and claim until nothing is left or their time is up. Then each reports one line. The
+//! processes of the mail part do the same with messages.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -18,33 +18,33 @@ use crate::args::WorkerArgs;
 use crate::designs::Design;
 use crate::{Failure, check_interrupted};
 
-/// Between telling the workers when to start and that instant.
+/// Time from the message with the start to that instant.
 const HEAD_START: Duration = Duration::from_millis(50);
-/// How long opening and warming up may take, all workers together.
+/// Time limit for opening and warming up, all workers together.
 const OPENING: Duration = Duration::from_secs(180);
-/// How long a worker may overrun its limit: it finishes the claim it is in.
+/// Time by which a worker may overrun its limit: it finishes its claim.
 const OVERRUN: Duration = Duration::from_secs(60);
 
-/// What one worker did. Times in nanoseconds.
+/// The results of one worker. Times in nanoseconds.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Report {
     /// The ids it claimed.
     pub(crate) claimed: Vec<u64>,
     /// For each of them the time from wanting a task to having it.
     pub(crate) waits: Vec<u64>,
-    /// The longest it waited for any answer, also "none left".
+    /// The longest wait for any answer, also "none left".
     pub(crate) longest: u64,
-    /// What it still waited for in vain when it ended.
+    /// The unanswered wait at its end.
     pub(crate) unfinished: u64,
     /// From the start to its last claim.
     pub(crate) last: u64,
-    /// How many of its claims were finished within the limit.
+    /// The number of claims finished within the limit.
     pub(crate) in_time: u64,
     /// Attempts that ended in an error.
     pub(crate) failures: u64,
     /// The first of those errors.
     pub(crate) first_failure: Option<String>,
-    /// It stopped because its time was up.
+    /// True if it stopped because its time was up.
     pub(crate) cut: bool,
     /// Processor time, its own and the kernel's on its behalf.
     pub(crate) cpu: u64,
@@ -102,8 +102,8 @@ pub(crate) fn work(args: &WorkerArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says that this process is ready and sleeps until the instant it is told; `None` if there
-/// is nobody to tell it.
+/// Reports that this process is ready and sleeps until the given instant; `None` if there is no
+/// parent.
 pub(crate) fn wait_for_start() -> Result<Option<u64>, Failure> {
     println!("ready");
     let mut line = String::new();
@@ -130,7 +130,7 @@ pub(crate) fn agent(n: usize) -> String {
     format!("w{n}")
 }
 
-/// Processes that work at the same time; ended when this goes.
+/// Processes that work at the same time; ended when this is dropped.
 pub(crate) struct Fleet {
     children: Vec<Child>,
     lines: Receiver<(usize, Option<String>)>,
@@ -167,8 +167,8 @@ pub(crate) fn run(
     race(commands?, limit)
 }
 
-/// Runs processes that all begin at the same instant and take about `limit`; what each of
-/// them reports, in order.
+/// Runs processes that all begin at the same instant and take about `limit`; returns their reports,
+/// in order.
 pub(crate) fn race<T: for<'a> Deserialize<'a>>(
     commands: Vec<Command>,
     limit: Duration,
@@ -244,7 +244,7 @@ impl Fleet {
                     found[n] = Some(line);
                     missing -= 1;
                 }
-                // The end of one that has answered; of the others there is nothing to come.
+                // The end of one that has answered; the others have nothing more to send.
                 Ok((n, None)) if found[n].is_some() => {}
                 Ok((n, None)) => return Err(format!("worker {n} ended too early").into()),
                 Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}

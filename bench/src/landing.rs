@@ -1,8 +1,8 @@
-//! What it costs that finished work is on the disk before anybody is told: sealing, landing and
-//! removing worktrees with `worktree.durable` and without.
+//! The cost of durable work: sealing, landing and removing worktrees with `worktree.durable` and
+//! without.
 //!
-//! Every round does both, one after the other, in the same repository, so that a disk that is
-//! slow at the moment is slow for both.
+//! Every round does both, one after the other, in the same repository, so that a disk that is slow
+//! at the moment is slow for both.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,10 +18,10 @@ use crate::stats::Spread;
 use crate::table::{Table, ms};
 use crate::{Failure, check_interrupted};
 
-/// How many files the repository has, and how many each piece of work adds.
+/// Files in the repository, and files that each piece of work adds.
 const FILES: u64 = 1_000;
 const CHANGED: usize = 3;
-/// How many are sealed at once, as hosts do that end at the same time.
+/// Number of worktrees sealed at once, as by hosts that end at the same time.
 const AT_ONCE: usize = 8;
 
 /// One line of the table.
@@ -67,7 +67,12 @@ fn measure(place: &Place, rounds: usize) -> Result<Vec<Sample>, Failure> {
                 ..TreeOptions::default()
             };
             let trees = Trees::discover(&repository.main, options)?;
-            one_round(&trees, &repository.main, &format!("{round}-{durable}"), times)?;
+            one_round(
+                &trees,
+                &repository.main,
+                &format!("{round}-{durable}"),
+                times,
+            )?;
         }
     }
     let [without, with] = times;
@@ -95,7 +100,9 @@ fn measure(place: &Place, rounds: usize) -> Result<Vec<Sample>, Failure> {
 
 fn one_round(trees: &Trees, main: &Path, name: &str, times: &mut Times) -> Result<(), Failure> {
     let slug = work(trees, main, &format!("one-{name}"))?;
-    timed(&mut times.seal, || Ok(trees.seal(&slug, "work").map(drop)?))?;
+    timed(&mut times.seal, || {
+        Ok(trees.seal(&slug, "work").map(drop)?)
+    })?;
     timed(&mut times.land, || {
         Ok(trees.merge(&slug, &MergeRequest::default()).map(drop)?)
     })?;
@@ -110,10 +117,12 @@ fn one_round(trees: &Trees, main: &Path, name: &str, times: &mut Times) -> Resul
         std::thread::scope(|scope| {
             let seal = |slug| scope.spawn(move || trees.seal(slug, "work").map(drop));
             let threads: Vec<_> = many.iter().map(seal).collect();
-            threads.into_iter().try_for_each(|thread| match thread.join() {
-                Ok(sealed) => Ok(sealed?),
-                Err(_) => Err("a thread panicked".into()),
-            })
+            threads
+                .into_iter()
+                .try_for_each(|thread| match thread.join() {
+                    Ok(sealed) => Ok(sealed?),
+                    Err(_) => Err("a thread panicked".into()),
+                })
         })
     })?;
     let discard = RemoveRequest {
@@ -126,7 +135,7 @@ fn one_round(trees: &Trees, main: &Path, name: &str, times: &mut Times) -> Resul
     Ok(())
 }
 
-/// A worktree of an agent's with something to commit in it.
+/// A worktree of an agent's with uncommitted work in it.
 fn work(trees: &Trees, main: &Path, name: &str) -> Result<Slug, Failure> {
     let slug = Slug::new(name)?;
     let mut request = CreateRequest::new(Some(slug.clone()), main);
@@ -156,7 +165,12 @@ pub(crate) fn print(options: &Options, samples: &[Sample]) {
         println!("### {}\n", place.label);
         let mut table = Table::new(
             1,
-            ["", "not durable, ms p50 (p99)", "durable, ms p50 (p99)", "times"],
+            [
+                "",
+                "not durable, ms p50 (p99)",
+                "durable, ms p50 (p99)",
+                "times",
+            ],
         );
         for sample in samples.iter().filter(|sample| sample.place == place.label) {
             let [without, with] = sample.texts.clone();

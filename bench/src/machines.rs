@@ -16,7 +16,7 @@ use crate::args::Options;
 use crate::table::Table;
 use crate::{Failure, check_interrupted, startup};
 
-/// The longest a run may take, as a multiple of its ideal.
+/// Time limit of a run, as a multiple of its ideal.
 const LIMIT: u32 = 10;
 const TEAM: &str = "bench";
 
@@ -42,8 +42,8 @@ struct Size {
     lands: bool,
 }
 
-/// Measures with results that stay at the remote, and with results that land; nothing where
-/// PostgreSQL is not installed.
+/// Measures with results that stay at the remote, and with results that land; returns nothing
+/// without PostgreSQL.
 pub(crate) fn run(options: &Options) -> Result<Vec<Sample>, Failure> {
     let binary = startup::binary_with(options, &["postgres"])?;
     let place = options.places.first().ok_or("no directory")?;
@@ -90,7 +90,13 @@ pub(crate) fn print(samples: &[Sample]) {
     let mut table = Table::new(
         1,
         [
-            "machines", "agents each", "tasks", "s each", "results", "wall s", "ideal s",
+            "machines",
+            "agents each",
+            "tasks",
+            "s each",
+            "results",
+            "wall s",
+            "ideal s",
             "of the ideal",
         ],
     );
@@ -167,12 +173,19 @@ fn measure(
         let mut command = ccb(&home);
         command.args(["worker", "--until-done", "--runtime", "shell", "--repo"]);
         command.arg(&remote);
-        command.args(["--name", &format!("m{n}"), "--slots", &size.slots.to_string()]);
+        command.args([
+            "--name",
+            &format!("m{n}"),
+            "--slots",
+            &size.slots.to_string(),
+        ]);
         if size.lands {
             command.args(["--into", "main"]);
         }
         let log = std::fs::File::create(home.join("worker.log"))?;
-        workers.0.push(command.stdout(log.try_clone()?).stderr(log).spawn()?);
+        workers
+            .0
+            .push(command.stdout(log.try_clone()?).stderr(log).spawn()?);
     }
     let limit = Duration::from_secs(size.seconds * size.tasks as u64) * LIMIT;
     for worker in &mut workers.0 {
@@ -192,7 +205,7 @@ fn measure(
 fn home(dir: &Path, name: &str) -> Result<PathBuf, Failure> {
     let home = dir.join(name);
     std::fs::create_dir(&home)?;
-    // As many as are asked for.
+    // Any number of agents.
     let settings = json!({"agents": {"maxAgents": null}, "worktree": {"durable": false}});
     std::fs::write(home.join("ccb.json"), settings.to_string())?;
     let who = "[user]\nname = Bench\nemail = bench@localhost\n";
@@ -206,7 +219,13 @@ fn make_remote(dir: &Path, remote: &Path) -> Result<(), Failure> {
     std::fs::write(seed.join("readme"), "one\n")?;
     let git = |args: &[&str]| {
         let mut command = Command::new("git");
-        command.args(["-c", "user.name=Bench", "-c", "user.email=bench@localhost", "-C"]);
+        command.args([
+            "-c",
+            "user.name=Bench",
+            "-c",
+            "user.email=bench@localhost",
+            "-C",
+        ]);
         succeed(command.arg(&seed).args(args))
     };
     git(&["init", "-q", "-b", "main"])?;

@@ -34,7 +34,7 @@
 //!   what else the machine does than the rate.
 //! * **durable** means fsync before the claim is acknowledged (SQLite: synchronous=FULL); not
 //!   durable leaves it to the operating system (SQLite: NORMAL). On tmpfs fsync does nothing.
-//! * *double* counts tasks claimed twice, or owned by somebody else than their claimer in the
+//! * *double* counts tasks claimed twice, or owned by another agent than their claimer in the
 //!   end. It must be 0.
 //! * **Mail.** Writers send messages of about 300 bytes into one inbox at full speed until time
 //!   is up, so an inbox is larger in the end than the table says; *lost* are messages that were
@@ -91,7 +91,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::args::{Cli, Inner, Options, Part};
 
-/// Anything that ends the benchmark; told to the user as it is.
+/// Any error that ends the benchmark; shown to the user unchanged.
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
@@ -214,7 +214,7 @@ fn run(options: &Options) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Numbers together with where they were taken.
+/// The results together with their machine.
 fn json(options: &Options, results: &impl serde::Serialize) -> Result<String, Failure> {
     let environment = environment::header(&options.places);
     let value = serde_json::json!({"environment": environment, "results": results});
@@ -232,7 +232,7 @@ fn catch_signals() -> Result<(), Failure> {
     Ok(())
 }
 
-/// An error if the user wants to stop. Called often enough for that to be soon.
+/// An error if the user wants to stop. Called often enough to react soon.
 pub(crate) fn check_interrupted() -> Result<(), Failure> {
     match INTERRUPTED.get() {
         Some(flag) if flag.load(Ordering::Relaxed) => Err("interrupted".into()),

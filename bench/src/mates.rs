@@ -1,10 +1,11 @@
 //! Agents on ccb's own loop that share one process, beside those with processes of their own.
 //!
 //! *Idle*: teammates that have had one long answer and wait for mail. All of their processes count:
-//! guards, hosts, loops; the least within twenty seconds, because they need some to come to rest. A page that several processes use counts in part for each (Pss).
+//! guards, hosts, loops; the minimum within twenty seconds, because they need some to come to rest.
+//! A page that several processes use counts in part for each (Pss).
 //!
-//! *At work*: a session whose model takes a fixed time for each answer. The ideal is the model's time
-//! alone; whatever is over it, the engine, git and the loops have cost.
+//! *At work*: a session whose model takes a fixed time for each answer. The ideal is the model's
+//! time alone; the time over it is the cost of the engine, git and the loops.
 
 use std::io::{self, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -19,17 +20,17 @@ use serde_json::{Value, json};
 use crate::args::Options;
 use crate::environment::Place;
 use crate::native::memory;
-use crate::native::model::{anthropic_events, answered, request, say};
+use crate::native::model::{answered, anthropic_events, request, say};
 use crate::table::Table;
 use crate::{Failure, check_interrupted, startup};
 
-/// The longest anything may take.
+/// Time limit of any step.
 const LIMIT: Duration = Duration::from_secs(1800);
-/// How long idle agents are watched.
+/// Time for which idle agents are watched.
 const SETTLE: Duration = Duration::from_secs(20);
-/// How long each idle agent's conversation is.
+/// Length of each idle agent's conversation, in bytes.
 const CONVERSATION: usize = 100 * 1024;
-/// How often a model is asked for one task.
+/// Model requests per task.
 const REQUESTS: usize = 5;
 
 /// One way to run them.
@@ -45,7 +46,7 @@ pub(crate) struct Sample {
     ideal_s: f64,
 }
 
-/// How much is done.
+/// The amount of work.
 #[derive(Debug, Clone, Copy)]
 struct Size {
     idle: usize,
@@ -102,8 +103,15 @@ pub(crate) fn print(samples: &[Sample]) {
     let mut table = Table::new(
         1,
         [
-            "--mates-in", "idle agents", "processes", "MB in all", "mates", "tasks", "wall s",
-            "ideal s", "of the ideal",
+            "--mates-in",
+            "idle agents",
+            "processes",
+            "MB in all",
+            "mates",
+            "tasks",
+            "wall s",
+            "ideal s",
+            "of the ideal",
         ],
     );
     for sample in samples {
@@ -182,21 +190,25 @@ impl Setting {
         }
     }
 
-    /// Every process of ours that has something to do with this home.
+    /// Every process of ours that has to do with this home.
     fn processes(&self) -> Vec<u32> {
         let home = self.home.to_string_lossy().into_owned();
         let mut found = Vec::new();
         for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            let Some(pid) = entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse().ok())
+            else {
                 continue;
             };
             let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
             let line = String::from_utf8_lossy(&line);
             let stat = std::fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
             // A loop of its own names no directory; its host does.
-            let parent = stat.rsplit_once(')').and_then(|(_, after)| {
-                after.split_whitespace().nth(1)?.parse::<u32>().ok()
-            });
+            let parent = stat
+                .rsplit_once(')')
+                .and_then(|(_, after)| after.split_whitespace().nth(1)?.parse::<u32>().ok());
             if line.contains("\0__") && (line.contains(&home) || line.contains("__native")) {
                 found.push((pid, parent, line.contains(&home)));
             }
@@ -205,10 +217,14 @@ impl Setting {
         let ours = |one: &(u32, Option<u32>, bool)| {
             one.2 || one.1.is_some_and(|parent| named.contains(&parent))
         };
-        found.iter().filter(|one| ours(one)).map(|one| one.0).collect()
+        found
+            .iter()
+            .filter(|one| ours(one))
+            .map(|one| one.0)
+            .collect()
     }
 
-    /// How many runs are in this state.
+    /// The number of runs in this state.
     fn in_state(&self, state: &str) -> usize {
         let runs = std::fs::read_dir(self.home.join("teams/bench/runs"));
         let metas = runs.into_iter().flatten().flatten().filter_map(|entry| {
@@ -219,16 +235,26 @@ impl Setting {
     }
 }
 
-/// How many processes idle agents have, and how much memory.
+/// The number of processes and the memory of idle agents.
 fn idle(
     binary: &PathBuf,
     place: &Place,
     mates_in: &str,
     count: usize,
 ) -> Result<(usize, f64), Failure> {
-    let url = serve(|_| say(&"words ".repeat(CONVERSATION / 6), 0, false), Duration::ZERO)?;
+    let url = serve(
+        |_| say(&"words ".repeat(CONVERSATION / 6), 0, false),
+        Duration::ZERO,
+    )?;
     let setting = Setting::new(binary, place, mates_in, url)?;
-    let how = ["agent", "spawn", "--runtime", "native", "--background", "--name"];
+    let how = [
+        "agent",
+        "spawn",
+        "--runtime",
+        "native",
+        "--background",
+        "--name",
+    ];
     for number in 0..count {
         check_interrupted()?;
         let name = format!("mate-{number}");
@@ -254,7 +280,9 @@ fn idle(
     }
     let processes = setting.processes();
     for pid in &processes {
-        let pid = i32::try_from(*pid).ok().and_then(rustix::process::Pid::from_raw);
+        let pid = i32::try_from(*pid)
+            .ok()
+            .and_then(rustix::process::Pid::from_raw);
         if let Some(pid) = pid {
             rustix::process::kill_process(pid, rustix::process::Signal::KILL).ok();
         }
@@ -262,7 +290,7 @@ fn idle(
     Ok((processes.len(), least as f64 / 1024.0))
 }
 
-/// How long a session takes.
+/// The duration of a session.
 fn work(binary: &PathBuf, place: &Place, mates_in: &str, size: Size) -> Result<Duration, Failure> {
     let url = serve(
         |body| match answered(body) {
@@ -289,18 +317,29 @@ fn work(binary: &PathBuf, place: &Place, mates_in: &str, size: Size) -> Result<D
     setting.ok(&["task", "create", "--from", &file.to_string_lossy()])?;
     let mates = size.mates.to_string();
     let before = Instant::now();
-    setting.ok(&["--runtime", "native", "--lead", "me", "--merge", "auto", "--mates", &mates])?;
+    setting.ok(&[
+        "--runtime",
+        "native",
+        "--lead",
+        "me",
+        "--merge",
+        "auto",
+        "--mates",
+        &mates,
+    ])?;
     Ok(before.elapsed())
 }
 
-/// Which task a conversation is about.
+/// The task that a conversation is about.
 fn subject(body: &Value) -> String {
     let text = body["messages"][0].to_string();
-    let found = text.split_once("<n").and_then(|(_, after)| after.split_once('>'));
+    let found = text
+        .split_once("<n")
+        .and_then(|(_, after)| after.split_once('>'));
     found.map_or("0", |(number, _)| number).to_owned()
 }
 
-/// A model on loopback that answers each request with what `answer` says, after `wait`.
+/// A model on loopback that answers each request by `answer`, after `wait`.
 fn serve(
     answer: impl Fn(&Value) -> String + Send + Sync + 'static,
     wait: Duration,

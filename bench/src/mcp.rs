@@ -18,9 +18,9 @@ use crate::{Failure, check_interrupted, startup};
 
 /// Tasks on the board.
 const TASKS: u64 = 100;
-/// Calls that are not counted: memory that is needed once.
+/// Calls that are not counted: they allocate what is needed once.
 const WARM_UP: usize = 100;
-/// Calls that are.
+/// Calls that are counted.
 const CALLS: usize = 1_000;
 
 /// The numbers of one place.
@@ -71,7 +71,10 @@ fn measure(place: &Place, binary: &Path, durable: bool, starts: usize) -> Result
         server.end()?;
     }
     let mut server = Server::start(binary, home.path())?;
-    let id = server.call("TaskCreate", &json!({"subject": "bench", "description": "x"}))?;
+    let id = server.call(
+        "TaskCreate",
+        &json!({"subject": "bench", "description": "x"}),
+    )?;
     let id = id["structuredContent"]["task"]["id"].clone();
     server.calls(WARM_UP, &id)?;
     let before = server.memory()?;
@@ -204,8 +207,12 @@ impl Server {
 pub(crate) fn print(samples: &[Sample]) {
     println!("## MCP server\n");
     println!("First answer: from before `ccb mcp` is started until the result of the first call,");
-    println!("with the handshake. Calls: get, claim, give back and list in turn, {CALLS} in a row on");
-    println!("{TASKS} tasks, after {WARM_UP} that are not counted; memory before and after them.\n");
+    println!(
+        "with the handshake. Calls: get, claim, give back and list in turn, {CALLS} in a row on"
+    );
+    println!(
+        "{TASKS} tasks, after {WARM_UP} that are not counted; memory before and after them.\n"
+    );
     let head = [
         "",
         "place",
@@ -219,7 +226,11 @@ pub(crate) fn print(samples: &[Sample]) {
     ];
     let mut table = Table::new(2, head);
     for sample in samples {
-        let durable = if sample.durable { "durable" } else { "not durable" };
+        let durable = if sample.durable {
+            "durable"
+        } else {
+            "not durable"
+        };
         let [first, first_p99, call, call_p99] = sample.texts.clone();
         table.row(vec![
             durable.into(),

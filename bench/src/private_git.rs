@@ -1,5 +1,5 @@
-//! What it costs that an agent has a `.git` of its own: putting it in place, and sealing its work, in
-//! worktrees of 200 and 20,000 files.
+//! The cost of an agent's own `.git`: putting it in place, and sealing its work, in worktrees of
+//! 200 and 20,000 files.
 //!
 //! The alternative, the worktree's ordinary `.git`, is measured in the same rounds.
 
@@ -18,7 +18,7 @@ use crate::table::{Table, ms};
 use crate::{Failure, check_interrupted};
 
 const FILES: [u64; 2] = [200, 20_000];
-/// How many files each agent changes, and how many commits the one that commits makes.
+/// Files that each agent changes, and commits that a committing one makes.
 const CHANGED: usize = 3;
 const COMMITS: usize = 3;
 
@@ -76,7 +76,11 @@ fn measure(place: &Place, files: u64, rounds: usize) -> Result<Vec<Sample>, Fail
     let rows = [
         ("take the worktree for an agent", ordinary.hold, own.hold),
         ("seal files that are not committed", ordinary.seal, own.seal),
-        ("seal three commits and files", ordinary.seal_commits, own.seal_commits),
+        (
+            "seal three commits and files",
+            ordinary.seal_commits,
+            own.seal_commits,
+        ),
     ];
     let sample = |(what, ordinary, own): (&'static str, Vec<Duration>, Vec<Duration>)| {
         let runs = own.len();
@@ -116,7 +120,19 @@ fn one_round(
     for commit in 0..commits {
         std::fs::write(tree.join(format!("committed-{commit}")), name)?;
         run_git(git(&tree, &["add", "-A"]))?;
-        run_git(git(&tree, &["-c", "user.name=a", "-c", "user.email=a@a", "commit", "-q", "-m", "work"]))?;
+        run_git(git(
+            &tree,
+            &[
+                "-c",
+                "user.name=a",
+                "-c",
+                "user.email=a@a",
+                "commit",
+                "-q",
+                "-m",
+                "work",
+            ],
+        ))?;
     }
     for number in 0..CHANGED {
         std::fs::write(tree.join(format!("new-{number}")), name.repeat(100))?;
@@ -142,7 +158,14 @@ pub(crate) fn print(options: &Options, samples: &[Sample]) {
     println!("## An agent's own .git\n");
     for place in &options.places {
         println!("### {}\n", place.label);
-        let head = ["", "files", "ordinary, ms p50 (p99)", "own, ms p50 (p99)", "more, ms", "times"];
+        let head = [
+            "",
+            "files",
+            "ordinary, ms p50 (p99)",
+            "own, ms p50 (p99)",
+            "more, ms",
+            "times",
+        ];
         let mut table = Table::new(1, head);
         for sample in samples.iter().filter(|sample| sample.place == place.label) {
             let [ordinary, own] = sample.texts.clone();

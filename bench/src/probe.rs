@@ -1,5 +1,5 @@
-//! A process that opens a board, does one thing, and says how long that took and how much
-//! memory it needed: both sides.
+//! A process that opens a board, does one operation, and prints the time and the memory it took:
+//! both sides.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ use crate::args::ProbeArgs;
 use crate::designs::{Claimer, Design, ccb, sqlite};
 use crate::{Failure, check_interrupted};
 
-/// What is done.
+/// The operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Operation {
@@ -28,18 +28,18 @@ pub(crate) enum Operation {
     Batch,
 }
 
-/// How many tasks [`Operation::Batch`] creates.
+/// Number of tasks that [`Operation::Batch`] creates.
 pub(crate) const BATCH: usize = 1_000;
 
-/// What a probe found.
+/// The results of a probe.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Found {
-    /// From before the board was opened to the first answer; for what creates tasks, the
-    /// first time on a board that is open.
+    /// From before the board was opened to the first answer; for operations that create tasks, the
+    /// first time on an open board.
     pub(crate) first: Duration,
     /// Each further time on the same open board.
     pub(crate) later: Vec<Duration>,
-    /// The most memory the process ever had resident (VmHWM), in KiB.
+    /// The largest resident memory of the process (VmHWM), in KiB.
     pub(crate) memory_kib: u64,
 }
 
@@ -136,7 +136,7 @@ impl Opened {
 }
 
 impl Operation {
-    /// The name it has on the command line.
+    /// Its name on the command line.
     fn word(self) -> &'static str {
         match self {
             Self::List => "list",

@@ -1,4 +1,4 @@
-//! A git repository with as many files as wanted.
+//! A git repository with a chosen number of files.
 
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use crate::Failure;
 
-/// Files per directory, and bytes per file: about what source code is like.
+/// Files per directory, and bytes per file: about those of source code.
 const PER_DIRECTORY: u64 = 100;
 const LINES: u64 = 32;
 
@@ -63,7 +63,7 @@ fn write_commit(out: &mut impl Write, files: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// git as it comes, with nobody's settings.
+/// git without any user's settings.
 pub(crate) fn git(dir: &Path, args: &[&str]) -> Command {
     let mut command = Command::new("git");
     command
@@ -75,7 +75,7 @@ pub(crate) fn git(dir: &Path, args: &[&str]) -> Command {
     command
 }
 
-/// Runs it to its end, which must be a good one.
+/// Runs it to its end, which must be a success.
 pub(crate) fn run(mut command: Command) -> Result<(), Failure> {
     let output = command.output()?;
     if output.status.success() {

@@ -1,8 +1,8 @@
-//! What single operations cost on boards of different size.
+//! The cost of single operations on boards of different size.
 //!
-//! Each is done by a process of its own ([`probe`](crate::probe)), so that memory is that of
-//! one operation on one board. *Opening* is the time from before the board is opened to the
-//! first answer, in a fresh process, without the start of that process.
+//! Each is done by a process of its own ([`probe`](crate::probe)), so that memory is that of one
+//! operation on one board. *Opening* is the time from before the board is opened to the first
+//! answer, in a fresh process, without the start of that process.
 
 use std::path::Path;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::stats::Spread;
 use crate::table::{Table, ms, significant, thousands};
 use crate::{Failure, check_interrupted};
 
-/// One number: what was measured, where, on how large a board.
+/// One number: the operation, the place, and the size of the board.
 #[derive(Debug, Serialize)]
 pub(crate) struct Sample {
     place: String,
@@ -72,9 +72,9 @@ struct Bench<'a> {
     place: &'a Place,
     tasks: u64,
     design: Design,
-    /// How many fresh processes a number is the median of.
+    /// Number of fresh processes of which a number is the median.
     fresh: usize,
-    /// How often one process repeats an operation, at most.
+    /// Maximum of repetitions of an operation in one process.
     repeat: usize,
     edits: u32,
     times: Vec<Sample>,
@@ -116,7 +116,7 @@ impl Bench<'_> {
             if self.design != Design::Sqlite {
                 let (times, _) = self.fresh(board, operation, true)?;
                 self.time(&format!("{what}, a file edited by hand"), times);
-                // Whatever is still to be noted about the last edit is noted now.
+                // The board records the last edit now.
                 self.probe(board, false, Operation::Claim, 1)?;
             }
         }

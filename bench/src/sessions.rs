@@ -1,7 +1,7 @@
-//! Team sessions: how close a board worked off by many mates comes to the ideal.
+//! Team sessions: the time for a board with many teammates, beside the ideal.
 //!
-//! Chains of tasks, one chain per mate, each task a `sleep`: whatever the time over the ideal
-//! (the length of a chain) is, the engine and what it starts have cost. *xargs* is the same
+//! Chains of tasks, one chain per teammate, each task a `sleep`: the time over the ideal (the
+//! length of a chain) is the cost of the engine and the programs it starts. *xargs* is the same
 //! number of the same commands, as many at once, without dependencies, tasks, supervision or
 //! results.
 
@@ -19,9 +19,9 @@ use crate::stats::Spread;
 use crate::table::Table;
 use crate::{Failure, check_interrupted, startup};
 
-/// How many tasks follow each other.
+/// Number of tasks in a chain.
 const CHAIN: usize = 10;
-/// How long each takes.
+/// Duration of each task.
 const TASK: Duration = Duration::from_secs(1);
 
 /// One session.
@@ -48,7 +48,13 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Sample>, Failure> {
     let sizes: &[(usize, bool)] = if options.quick {
         &[(10, false), (10, true)]
     } else {
-        &[(10, false), (50, false), (200, false), (10, true), (50, true)]
+        &[
+            (10, false),
+            (50, false),
+            (200, false),
+            (10, true),
+            (50, true),
+        ]
     };
     let mut samples = Vec::new();
     for place in &options.places {
@@ -69,8 +75,17 @@ pub(crate) fn print(options: &Options, samples: &[Sample]) {
         let mut table = Table::new(
             0,
             [
-                "mates", "tasks", "worktrees", "wall s", "ideal s", "of the ideal", "xargs s",
-                "engine CPU %", "engine MB", "done to dependent p50 ms", "p99 ms",
+                "mates",
+                "tasks",
+                "worktrees",
+                "wall s",
+                "ideal s",
+                "of the ideal",
+                "xargs s",
+                "engine CPU %",
+                "engine MB",
+                "done to dependent p50 ms",
+                "p99 ms",
             ],
         );
         for sample in samples.iter().filter(|sample| sample.place == place.label) {
@@ -160,7 +175,10 @@ impl Setting {
 
     fn prepare(&self, mates: usize) -> Result<(), Failure> {
         std::fs::create_dir(&self.home)?;
-        std::fs::write(self.home.join("ccb.json"), r#"{"agents":{"maxAgents":null}}"#)?;
+        std::fs::write(
+            self.home.join("ccb.json"),
+            r#"{"agents":{"maxAgents":null}}"#,
+        )?;
         std::fs::write(self.repo.join("file"), "content\n")?;
         let who = ["-c", "user.name=bench", "-c", "user.email=bench@localhost"];
         let steps: [&[&str]; 3] = [
@@ -169,7 +187,11 @@ impl Setting {
             &["commit", "-q", "-m", "first"],
         ];
         for step in steps {
-            let done = Command::new("git").args(who).args(step).current_dir(&self.repo).status()?;
+            let done = Command::new("git")
+                .args(who)
+                .args(step)
+                .current_dir(&self.repo)
+                .status()?;
             if !done.success() {
                 return Err("git cannot make a repository".into());
             }
@@ -191,7 +213,10 @@ impl Setting {
         let file = self.home.join("tasks.jsonl");
         std::fs::write(&file, rows)?;
         let from = file.to_string_lossy().into_owned();
-        for args in [&["team", "create", "bench"][..], &["task", "create", "--from", &from]] {
+        for args in [
+            &["team", "create", "bench"][..],
+            &["task", "create", "--from", &from],
+        ] {
             let done = self.ccb(args).stdout(Stdio::null()).status()?;
             if !done.success() {
                 return Err(format!("{args:?} failed").into());
@@ -234,7 +259,10 @@ impl Setting {
         let mut waits = Vec::new();
         for chain in 0..mates {
             for link in 1..CHAIN {
-                let before = ended.get(&format!("c{chain}l{}", link - 1)).copied().flatten();
+                let before = ended
+                    .get(&format!("c{chain}l{}", link - 1))
+                    .copied()
+                    .flatten();
                 let after = began.get(&format!("c{chain}l{link}")).copied().flatten();
                 if let (Some(before), Some(after)) = (before, after) {
                     let wait = u64::try_from(after - before).unwrap_or(0);
@@ -246,13 +274,15 @@ impl Setting {
     }
 }
 
-/// How much processor time a process has used, in ticks, and how large it was at most, in KB.
+/// The processor time of a process, in ticks, and its largest size, in KB.
 fn of_process(pid: u32) -> Option<(u64, u64)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
     let ticks = |n: usize| fields.get(n)?.parse::<u64>().ok();
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let peak = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
     let peak = peak.split_whitespace().next()?.parse().ok()?;
     Some((ticks(11)? + ticks(12)?, peak))
 }

@@ -1,7 +1,7 @@
-//! `ccb task next` as a whole process, beside `true` (what starting any process costs) and
-//! beside a process that opens a SQLite database and claims one task. That one is also the
-//! last to close the database, and SQLite then moves its log into it, which costs an fsync
-//! even where the claim itself does not.
+//! `ccb task next` as a whole process, beside `true` (the cost of starting any process) and beside
+//! a process that opens a SQLite database and claims one task. That one is also the last to close
+//! the database, and SQLite then moves its log into it, which costs an fsync even where the claim
+//! itself does not.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,7 +18,7 @@ use crate::{Failure, check_interrupted, workload};
 
 /// Board sizes.
 const SIZES: [u64; 3] = [100, 1_000, 10_000];
-/// The longest time one cell may take.
+/// Time limit of one cell.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// One cell.
@@ -58,7 +58,7 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Sample>, Failure> {
     Ok(samples)
 }
 
-/// The ccb to start: the one that was named, or one that is built.
+/// The ccb to start: the given one, or a newly built one.
 pub(crate) fn binary(options: &Options) -> Result<PathBuf, Failure> {
     binary_with(options, &[])
 }

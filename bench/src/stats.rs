@@ -1,4 +1,4 @@
-//! The few numbers that are read off many measurements.
+//! Statistics of many measurements.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ pub(crate) fn percentile(sorted: &[u64], q: f64) -> u64 {
     sorted[rank.clamp(1, sorted.len()) - 1]
 }
 
-/// The wait in which somebody is who is asked at a random moment: half of all the time that
-/// was waited was spent in waits up to this long. 0 if there are none.
+/// The median wait at a random moment: half of all waiting time was spent in waits up to this long.
+/// 0 if there are none.
 pub(crate) fn median_by_time(sorted: &[u64]) -> u64 {
     let half = sorted.iter().sum::<u64>() / 2;
     let mut passed = 0;

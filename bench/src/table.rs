@@ -1,4 +1,4 @@
-//! Markdown tables that can also be read as they are.
+//! Markdown tables that can also be read as plain text.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 /// A table under construction.
 pub(crate) struct Table {
     rows: Vec<Vec<String>>,
-    /// How many columns, from the left, hold words and not numbers.
+    /// Number of columns, from the left, that hold words and not numbers.
     words: usize,
 }
 

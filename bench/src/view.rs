@@ -32,18 +32,18 @@ use crate::table::Table;
 use crate::{Failure, check_interrupted, startup};
 
 const TEAM: &str = "busy";
-/// How many agents.
+/// Number of agents.
 const AGENTS: usize = 200;
-/// How often each of them writes, a second.
+/// Writes of each of them, a second.
 const UPDATES: u32 = 20;
-/// How many keys are pressed; every other one is timed.
+/// Number of keys that are pressed; every other one is timed.
 const KEYS: usize = 80;
-/// What the view may cost.
+/// The allowed cost of the view.
 const AIM_CPU: u32 = 5;
 const AIM_MB: u32 = 60;
 const AIM_KEY: u32 = 50;
 
-/// What one watcher cost.
+/// The cost of one watcher.
 #[derive(Debug, Serialize)]
 pub(crate) struct Sample {
     place: String,
@@ -57,7 +57,7 @@ pub(crate) struct Sample {
     max_ms: f64,
 }
 
-/// What the process says that only looks.
+/// The output of the process that only looks.
 #[derive(Debug, Serialize, Deserialize)]
 struct Looked {
     cpu_s: f64,
@@ -79,9 +79,13 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Sample>, Failure> {
         })?);
         let binary = startup::binary(options)?;
         let scratch = place.scratch()?;
-        samples.push(measure(place, scratch.path(), "ccb top", seconds, |home| {
-            on_terminal(&binary, home, seconds)
-        })?);
+        samples.push(measure(
+            place,
+            scratch.path(),
+            "ccb top",
+            seconds,
+            |home| on_terminal(&binary, home, seconds),
+        )?);
     }
     Ok(samples)
 }
@@ -91,8 +95,18 @@ pub(crate) fn print(options: &Options, samples: &[Sample]) {
     println!("## Watching\n");
     for place in &options.places {
         println!("### {}\n", place.label);
-        println!("Aims: under {AIM_CPU} % of a core, under {AIM_MB} MB, keys within {AIM_KEY} ms.\n");
-        let heads = ["what", "agents", "updates/s", "CPU %", "MB", "look or key p50 ms", "max ms"];
+        println!(
+            "Aims: under {AIM_CPU} % of a core, under {AIM_MB} MB, keys within {AIM_KEY} ms.\n"
+        );
+        let heads = [
+            "what",
+            "agents",
+            "updates/s",
+            "CPU %",
+            "MB",
+            "look or key p50 ms",
+            "max ms",
+        ];
         let mut table = Table::new(1, heads);
         for one in samples.iter().filter(|one| one.place == place.label) {
             table.row(vec![
@@ -168,7 +182,7 @@ impl Agents {
         Ok(agents)
     }
 
-    /// How many lines they have written, by the length of their transcripts.
+    /// The number of lines they have written, by the length of their transcripts.
     fn written(&mut self) -> Result<u64, Failure> {
         let mut lines = 0;
         for run in std::fs::read_dir(self.home.join("teams").join(TEAM).join("runs"))? {
@@ -190,7 +204,7 @@ impl Drop for Agents {
     }
 }
 
-/// About how long a line of theirs is, in bytes.
+/// Approximate length of a line of theirs, in bytes.
 const LINE: u64 = 152;
 
 /// Stands in for the agents until its time is up or it is killed.
@@ -289,7 +303,7 @@ fn looking(home: &Path, seconds: u64) -> Result<Looked, Failure> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// Looks until its time is up, and says what that cost.
+/// Looks until its time is up, and prints the cost.
 pub(crate) fn look(args: &ViewArgs) -> Result<(), Failure> {
     let workplace = Workplace::open(&Asked {
         team: Some(TEAM.into()),
@@ -309,7 +323,13 @@ pub(crate) fn look(args: &ViewArgs) -> Result<(), Failure> {
             let look = Instant::now();
             let scene = live.look(SystemClock.now_ms());
             looks_ms.push(look.elapsed().as_secs_f64() * 1_000.0);
-            if scene.teams.iter().map(|team| team.agents.len()).sum::<usize>() != AGENTS {
+            if scene
+                .teams
+                .iter()
+                .map(|team| team.agents.len())
+                .sum::<usize>()
+                != AGENTS
+            {
                 return Err("not all agents are seen".into());
             }
         }
@@ -361,13 +381,13 @@ fn press(
         let pressed = Instant::now();
         rustix::io::write(master, b"?")?;
         if n % 2 == 1 {
-            // The help goes away again.
+            // The help is closed again.
             continue;
         }
         loop {
             let drawing = drawn.recv_timeout(Duration::from_secs(5));
             let drawing = drawing.map_err(|_| "a key is not answered")?;
-            // What the agents do is drawn as well.
+            // Changes by the agents are drawn as well.
             if drawing.framed && drawing.at > pressed {
                 let took = drawing.at.saturating_duration_since(pressed);
                 keys_ms.push(took.as_secs_f64() * 1_000.0);
@@ -383,14 +403,14 @@ fn press(
     })
 }
 
-/// A part of what the view has drawn.
+/// A part of the view's output.
 struct Drawn {
     at: Instant,
-    /// It has the corner of a frame in it.
+    /// True if it has the corner of a frame in it.
     framed: bool,
 }
 
-/// What is drawn, as it is.
+/// The drawings of the view, unchanged.
 fn drawn(mut master: std::fs::File) -> Receiver<Drawn> {
     const CORNER: &[u8] = "┌".as_bytes();
     let (sender, receiver) = channel();
@@ -400,7 +420,9 @@ fn drawn(mut master: std::fs::File) -> Receiver<Drawn> {
         let mut kept = 0;
         while let Ok(count) = master.read(&mut bytes[kept..]) {
             let all = kept + count;
-            let framed = bytes[..all].windows(CORNER.len()).any(|part| part == CORNER);
+            let framed = bytes[..all]
+                .windows(CORNER.len())
+                .any(|part| part == CORNER);
             let at = Instant::now();
             if count == 0 || sender.send(Drawn { at, framed }).is_err() {
                 break;
@@ -436,7 +458,11 @@ fn cpu_of(pid: &str) -> Result<f64, Failure> {
     for task in std::fs::read_dir(format!("/proc/{pid}/task"))? {
         let path = task?.path().join("schedstat");
         let text = std::fs::read_to_string(path).unwrap_or_default();
-        let used: u64 = text.split(' ').next().and_then(|word| word.parse().ok()).unwrap_or(0);
+        let used: u64 = text
+            .split(' ')
+            .next()
+            .and_then(|word| word.parse().ok())
+            .unwrap_or(0);
         nanoseconds += used;
     }
     Ok(nanoseconds as f64 / 1e9)

@@ -31,7 +31,7 @@ pub(crate) fn specs(count: u64) -> impl Iterator<Item = Spec> {
     })
 }
 
-/// How many tasks of a board with `count` can be claimed.
+/// The number of tasks of a board with `count` that can be claimed.
 pub(crate) fn claimable(count: u64) -> u64 {
     count - count / 10
 }

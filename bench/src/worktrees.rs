@@ -1,7 +1,7 @@
-//! Working trees beside plain git, in repositories of several sizes.
+//! Worktrees beside plain git, in repositories of several sizes.
 //!
 //! Every round does both, one after the other, in the same repository: a file system that is
-//! slow at the moment is slow for both. What ccb does is called as a library, as a coordinator
+//! slow at the moment is slow for both. ccb's side is called as a library, as a coordinator
 //! calls it; git is a process, as it always is (and ccb starts git, too).
 
 use std::path::Path;
@@ -17,9 +17,9 @@ use crate::stats::Spread;
 use crate::table::{Table, ms, significant, thousands};
 use crate::{Failure, check_interrupted};
 
-/// How many trees are made at once.
+/// Number of worktrees made at once.
 const AT_ONCE: usize = 16;
-/// In larger repositories sixteen trees, twice, would be millions of files.
+/// In larger repositories sixteen worktrees, twice, would be millions of files.
 const AT_ONCE_FILES: u64 = 20_000;
 
 /// One line of the table.
@@ -253,7 +253,7 @@ fn wall(dir: &Path, args: &[&str]) -> Result<Duration, Failure> {
     Ok(started.elapsed())
 }
 
-/// Not measured: it happens days later, when nobody waits.
+/// Not measured: it happens days later, when no user waits.
 fn empty_trash(main: &Path) -> Result<(), Failure> {
     for entry in std::fs::read_dir(main.join(".git/ccb/trash"))? {
         store::tree::delete(&entry?.path())?;

@@ -16,7 +16,7 @@ use crate::Failure;
 /// The list's name; its directory is `<home>/tasks/bench`.
 pub(crate) const LIST: &str = "bench";
 
-/// A board as a long-lived process holds it.
+/// A board in a long-lived process.
 pub(crate) struct Worker {
     board: Board,
 }
@@ -26,8 +26,8 @@ pub(crate) fn list_dir(home: &Path) -> PathBuf {
     home.join("tasks").join(LIST)
 }
 
-/// Writes the task files as another tool would and lets the board take note of them, so that
-/// its own log and index are there. Creating them through the board takes much longer.
+/// Writes the task files as another tool would and lets the board read them, so that its own log
+/// and index are there. Creating them through the board takes much longer.
 pub(crate) fn prepare(home: &Path, tasks: u64) -> Result<(), Failure> {
     let dir = list_dir(home);
     create_private_dir(&dir)?;
@@ -36,7 +36,7 @@ pub(crate) fn prepare(home: &Path, tasks: u64) -> Result<(), Failure> {
     Worker::open(home, false, false)?.warm_up()
 }
 
-/// Who owns which task.
+/// The owner of each task.
 pub(crate) fn owners(home: &Path) -> Result<HashMap<u64, String>, Failure> {
     let snapshot = Worker::open(home, false, false)?.board.snapshot()?;
     if let Some(bad) = snapshot.unreadable().values().next() {
@@ -68,12 +68,12 @@ impl Worker {
         })
     }
 
-    /// Reads all tasks; says how many there are.
+    /// Reads all tasks; returns their number.
     pub(crate) fn list(&self) -> Result<usize, Failure> {
         Ok(self.board.snapshot()?.tasks().count())
     }
 
-    /// Finds what could be claimed now; says how many tasks that are.
+    /// Finds the tasks that could be claimed now; returns their number.
     pub(crate) fn ready(&self) -> Result<usize, Failure> {
         Ok(self.board.ready()?.len())
     }
@@ -93,8 +93,7 @@ impl Worker {
 }
 
 impl Claimer for Worker {
-    /// Claims a task that is not there: the whole way of a claim up to the answer, without
-    /// changing anything.
+    /// Claims a missing task: the whole way of a claim up to the answer, without changing anything.
     fn warm_up(&mut self) -> Result<(), Failure> {
         let nobody = TaskId::new(TaskId::MAX).ok_or("no such id")?;
         match self.board.claim(nobody, &ClaimRequest::new("warm-up")) {

@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use crate::Failure;
 use crate::workload;
 
-/// How long any design waits for a lock (the plain one gives up by its count of retries).
+/// Time limit of any design for a lock (the plain one gives up by its count of retries).
 pub(crate) const LOCK_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 
-/// A way to keep tasks and hand them out.
+/// A way to store tasks and assign them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Design {
@@ -43,7 +43,7 @@ impl Design {
         }
     }
 
-    /// The name it has on the command line.
+    /// Its name on the command line.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Ccb => "ccb",
@@ -73,7 +73,7 @@ impl Design {
         })
     }
 
-    /// Who owns which task according to the board itself.
+    /// The owner of each task according to the board itself.
     pub(crate) fn owners(self, dir: &Path) -> Result<HashMap<u64, String>, Failure> {
         match self {
             Self::Ccb | Self::CcbFlock => ccb::owners(dir),
@@ -83,14 +83,14 @@ impl Design {
     }
 }
 
-/// Somebody who takes tasks.
+/// A worker that takes tasks.
 pub(crate) trait Claimer {
-    /// Gets everything ready that a long-lived worker has ready before its next claim.
+    /// Prepares everything that a long-lived worker has ready before its next claim.
     fn warm_up(&mut self) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// Takes the best task there is for `agent`: its id, or `None` if none is left.
+    /// Takes the best task for `agent`: its id, or `None` if none is left.
     fn claim(&mut self, agent: &str) -> Result<Option<u64>, Failure>;
 }
 

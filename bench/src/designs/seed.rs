@@ -1,8 +1,8 @@
 //! The plain design: one lock directory for the list, taken with `mkdir` and retries; under it
 //! every task file is read, and the claimed one is written in place.
 //!
-//! What it is a model of runs on Node; this port is compiled code and so several times faster,
-//! but its cost has the same shape.
+//! Its model runs on Node; this port is compiled code and so several times faster, but its cost has
+//! the same shape.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{ErrorKind, Write};
@@ -78,7 +78,7 @@ impl Claimer for Files {
     }
 }
 
-/// Who owns which task.
+/// The owner of each task.
 pub(crate) fn owners(dir: &Path) -> Result<HashMap<u64, String>, Failure> {
     let owner = |(id, task): (u64, Value)| Some((id, task["owner"].as_str()?.to_owned()));
     Ok(read_all(dir)?.into_iter().filter_map(owner).collect())
@@ -96,7 +96,7 @@ fn read_all(dir: &Path) -> Result<BTreeMap<u64, Value>, Failure> {
     Ok(tasks)
 }
 
-/// Highest priority, then lowest id, of what is pending, unowned and not blocked.
+/// Highest priority, then lowest id, of the pending, unowned tasks without blockers.
 fn best(tasks: &BTreeMap<u64, Value>) -> Option<u64> {
     let open = |id: &Value| {
         let id = id.as_str().and_then(|id| id.parse().ok());

@@ -1,9 +1,8 @@
-//! The same job in a SQLite table, set up so that SQLite is at its best: WAL, one partial
-//! index that holds exactly the tasks that can be claimed in the order in which they are
-//! handed out, cached statements.
+//! The same job in a SQLite table, set up so that SQLite is at its best: WAL, one partial index
+//! that holds exactly the claimable tasks in the order of their claims, cached statements.
 //!
-//! One thing it does not do: among tasks of the same priority ccb prefers the one with the
-//! longest chain of tasks behind it; here it is the lowest id.
+//! It leaves out one thing: among tasks of the same priority ccb prefers the one with the longest
+//! chain of tasks behind it; here it is the lowest id.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -91,7 +90,7 @@ impl Database {
         Ok(Self { connection })
     }
 
-    /// Reads all tasks; says how many there are.
+    /// Reads all tasks; returns their number.
     pub(crate) fn list(&self) -> Result<usize, Failure> {
         let mut statement = self.connection.prepare_cached(
             "SELECT id, subject, description, owner, status, priority, metadata FROM task \
@@ -103,7 +102,7 @@ impl Database {
         Ok(rows.len())
     }
 
-    /// Finds what could be claimed now; says how many tasks that are.
+    /// Finds the tasks that could be claimed now; returns their number.
     pub(crate) fn ready(&self) -> Result<usize, Failure> {
         let mut statement = self.connection.prepare_cached(READY)?;
         let ids: Vec<u64> = statement
@@ -133,7 +132,7 @@ impl Database {
         Ok(started.elapsed())
     }
 
-    /// Who owns which task.
+    /// The owner of each task.
     pub(crate) fn owners(&self) -> Result<HashMap<u64, String>, Failure> {
         let mut statement = self
             .connection

@@ -1,7 +1,7 @@
-//! Forks of a native agent: how much of their first request is their parent's, how much of that
-//! comes from the cache, how soon it is sent, and what it costs beside a fresh agent.
+//! Forks of a native agent: the part of their first request that is their parent's, the part of
+//! that in the cache, the time until it is sent, and the cost beside a fresh agent.
 
-// The very cache that the tests' scripted model has, so that both count alike.
+// The cache of the tests' scripted model, so that both count alike.
 #[path = "../../../tests/src/model/cache.rs"]
 #[expect(dead_code, unreachable_pub, reason = "not all of it is needed here")]
 mod cache;
@@ -21,12 +21,12 @@ use crate::stats::Spread;
 use crate::table::{Table, ms, thousands};
 use crate::{Failure, check_interrupted, startup};
 
-/// How many files the parent reads, and how long each is: 100,000 tokens together.
+/// Files that the parent reads, and the length of each: 100,000 tokens together.
 const FILES: usize = 10;
 const FILE: usize = 40 * 1024;
-/// How many forks are made in one answer.
+/// Numbers of forks in one answer.
 const FORKS: [usize; 3] = [1, 5, 8];
-/// The longest one run may take.
+/// Time limit of one run.
 const LIMIT: Duration = Duration::from_secs(120);
 /// US dollars for a million tokens of Claude Sonnet: read, written to the cache, read from it.
 const PRICES: [f64; 3] = [3.0, 3.75, 0.3];
@@ -46,7 +46,7 @@ pub(crate) struct Sample {
     own_tokens: u64,
     /// From the end of the answer with the calls until a fork's request is there.
     first_request_ms: [f64; 2],
-    /// What the first request of a fork costs, and what it costs to tell a fresh agent as much.
+    /// The cost of a fork's first request, and the cost of informing a fresh agent as well.
     usd: [f64; 2],
     #[serde(skip)]
     spread: Spread,
@@ -56,7 +56,7 @@ pub(crate) struct Sample {
 struct Run {
     parent: Asked,
     forks: Vec<Asked>,
-    /// What the parent paid for to know what it knows.
+    /// The cost of the parent's knowledge.
     learned: f64,
 }
 
@@ -116,7 +116,7 @@ fn once(ccb: &Path, place: &Place, forks: usize) -> Result<Run, Failure> {
         .as_str()
         .ok_or("it did not start")?;
     let asked = model.wait(LIMIT);
-    // Its end is not measured; everything has to be over before the directory goes.
+    // Its end is not measured; everything has to be over before the directory is removed.
     let mut wait = startup::ccb(ccb, &home);
     wait.args(["agent", "output", id]).current_dir(&repo);
     wait.stdout(Stdio::null()).status()?;
@@ -137,7 +137,7 @@ fn once(ccb: &Path, place: &Place, forks: usize) -> Result<Run, Failure> {
     })
 }
 
-/// What the input of a request costs.
+/// The cost of a request's input.
 fn cost(asked: &Asked) -> f64 {
     let uncached = asked
         .tokens()
@@ -190,12 +190,12 @@ fn share(part: usize, whole: usize) -> f64 {
     (part as f64 / whole.max(1) as f64).min(1.0)
 }
 
-/// How many bytes two requests begin with alike.
+/// The length of the common beginning of two requests, in bytes.
 fn same(one: &[u8], two: &[u8]) -> usize {
     one.iter().zip(two).take_while(|(a, b)| a == b).count()
 }
 
-/// The length of a request without what closes its lists.
+/// The length of a request without the closing brackets of its lists.
 fn known(body: &[u8]) -> usize {
     body.len()
         - body

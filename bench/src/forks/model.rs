@@ -1,4 +1,4 @@
-//! A model on loopback that lets an agent learn much, has it fork, and compares what is asked.
+//! A model on loopback that makes an agent read much and fork, and compares the requests.
 
 use std::io::{self, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,20 +11,20 @@ use super::cache::{Cache, Cached};
 use super::wire::Wire;
 use crate::native::model::{answered, request};
 
-/// What only the first text of a fork has in it.
+/// A mark that only the first text of a fork contains.
 const TAG: &str = "<fork-boilerplate>";
 
 /// A request.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) arrived: Instant,
-    /// All of its answer was given to the system.
+    /// The time when the system had all of its answer.
     pub(super) answered: Option<Instant>,
     pub(super) body: Vec<u8>,
     pub(super) cached: Cached,
-    /// Of a fork.
+    /// True for a request of a fork.
     pub(super) fork: bool,
-    /// How often the model has answered in this conversation.
+    /// The number of the model's answers in this conversation.
     pub(super) turn: usize,
 }
 
@@ -35,7 +35,7 @@ impl Asked {
     }
 }
 
-/// What all connections share.
+/// The state that all connections share.
 #[derive(Debug, Default)]
 struct Seen {
     asked: Vec<Asked>,
@@ -45,9 +45,9 @@ struct Seen {
 /// The model.
 #[derive(Debug)]
 pub(super) struct Model {
-    /// How many files are read before it forks.
+    /// Number of files that are read before it forks.
     files: usize,
-    /// How many forks it makes.
+    /// Number of forks it makes.
     forks: usize,
     seen: Mutex<Seen>,
     changed: Condvar,
@@ -68,7 +68,7 @@ impl Model {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let model = Arc::clone(&shared);
-                // A program that goes away is no fault of ours.
+                // A client that goes away is no error.
                 std::thread::spawn(move || model.serve(stream).ok());
             }
         });

@@ -1,4 +1,4 @@
-//! The protocols that the cache of the tests knows; only one is spoken here.
+//! The protocols that the cache of the tests knows; this benchmark speaks only one.
 
 /// A protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

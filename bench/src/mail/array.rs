@@ -1,9 +1,8 @@
-//! The plain design: an inbox is one JSON array, and whoever sends a message reads it, adds an
-//! element and writes it anew, under a lock. Reading marks elements as read, the same way.
+//! The plain design: an inbox is one JSON array; a sender reads it, adds an element and rewrites
+//! it, under a lock. Reading marks elements as read, the same way.
 //!
-//! What it is a model of runs on Node, retries for its lock and gives up in the end; this one
-//! is compiled code, waits for its lock in the kernel and loses nothing, but its cost has the
-//! same shape.
+//! Its model runs on Node, retries for its lock and gives up in the end; this one is compiled code,
+//! waits for its lock in the kernel and loses nothing, but its cost has the same shape.
 
 use std::fs::File;
 use std::io::Write;
@@ -63,7 +62,7 @@ impl Inbox {
         Ok(())
     }
 
-    /// Changes the array under the lock; says nothing if `change` does not want to.
+    /// Changes the array under the lock; writes nothing if `change` returns false.
     fn change(&self, change: impl FnOnce(&mut Vec<Value>) -> bool) -> Result<(), Failure> {
         let lock = File::options()
             .create(true)
@@ -154,7 +153,7 @@ impl Reader for Watcher {
         for message in &fresh {
             received(message["text"].as_str().unwrap_or_default(), woken);
         }
-        // What has come since is not among those that were read.
+        // Later messages are not among those that were read.
         let seen = messages.len();
         self.inbox.change(|messages| {
             for message in messages.iter_mut().take(seen) {

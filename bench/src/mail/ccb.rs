@@ -13,7 +13,7 @@ use crate::Failure;
 use crate::args::MailArgs;
 use crate::fleet::now;
 
-/// How long a reader waits before it looks at the clock.
+/// Time that a reader waits before it checks the clock.
 const MOMENT: Duration = Duration::from_millis(50);
 
 fn open(dir: &Path, durable: bool) -> Result<Mailbox, Failure> {
@@ -23,7 +23,7 @@ fn open(dir: &Path, durable: bool) -> Result<Mailbox, Failure> {
         } else {
             Durability::Relaxed
         },
-        // Nobody reads while throughput is measured, and an inbox that is full refuses.
+        // No process reads while throughput is measured, and a full inbox refuses.
         limits: Limits {
             unread: u64::MAX,
             log_bytes: u64::MAX,

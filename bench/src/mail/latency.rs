@@ -1,4 +1,4 @@
-//! How long until the reader has a message, on an idle machine and on a busy one.
+//! The time until the reader has a message, on an idle machine and on a busy one.
 
 use std::time::Duration;
 
@@ -17,10 +17,10 @@ const HISTORY: [u64; 2] = [0, 10_000];
 const INBOX: &str = "reader";
 /// The pause between two messages of the one whose delivery is measured.
 const PAUSE: Duration = Duration::from_millis(5);
-/// How much longer the reader reads than the writers write.
+/// Time for which the reader reads after the writers have stopped.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// What else happens meanwhile.
+/// The load meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Load {
@@ -53,12 +53,12 @@ pub(crate) struct Sample {
     load: Load,
     design: MailDesign,
     received: usize,
-    /// Sent and not received within the time; an array may be that slow.
+    /// Messages sent and not received within the time; an array may be that slow.
     missing: i64,
     /// Until the reader has woken up and seen it.
     seen_p50_ms: f64,
     seen_p99_ms: f64,
-    /// Until it is in the reader's hands.
+    /// Until the reader has the message.
     taken_p50_ms: f64,
     taken_p99_ms: f64,
     taken_max_ms: f64,

@@ -26,16 +26,15 @@ pub(crate) enum MailDesign {
     Array,
 }
 
-/// Somebody who sends.
+/// A process that sends.
 trait Sender {
     fn send(&mut self, text: &str) -> Result<(), Failure>;
 }
 
-/// Somebody who reads one inbox.
+/// A process that reads one inbox.
 trait Reader {
-    /// Waits a moment for messages, hands over those there are, and only then lets
-    /// `received` look at them, with the time at which it woke up and saw that there are any;
-    /// acknowledges them afterwards.
+    /// Waits a moment for messages, fetches them, and only then passes them to `received`, with the
+    /// time at which it woke up and saw them; acknowledges them afterwards.
     fn receive(&mut self, received: &mut dyn FnMut(&str, u64)) -> Result<(), Failure>;
 }
 
@@ -57,7 +56,7 @@ impl MailDesign {
         }
     }
 
-    /// Fills an inbox with messages that nobody has read, or that somebody has.
+    /// Fills an inbox with messages, unread or read.
     fn fill(self, dir: &Path, inbox: &str, messages: u64, read: bool) -> Result<(), Failure> {
         match self {
             Self::Ccb => ccb::fill(dir, inbox, messages, read),
@@ -65,7 +64,7 @@ impl MailDesign {
         }
     }
 
-    /// How many messages are in an inbox that nobody has read from.
+    /// The number of messages in an inbox that was never read.
     fn count(self, dir: &Path, inbox: &str) -> Result<u64, Failure> {
         match self {
             Self::Ccb => ccb::count(dir, inbox),
@@ -88,7 +87,7 @@ impl MailDesign {
     }
 }
 
-/// A text that says when it was sent, as long as messages between agents often are.
+/// A text with its sending time, as long as messages between agents often are.
 fn text(sent: u64) -> String {
     const WORDS: &str = "The parser is done and its tests pass; the fuzzer found two more cases \
         in the number reader, which I have put on the board. Please look at the branch \
@@ -96,31 +95,31 @@ fn text(sent: u64) -> String {
     format!("{sent:020} {WORDS}")
 }
 
-/// When a text was sent.
+/// The sending time of a text.
 fn sent(text: &str) -> Option<u64> {
     text.get(..20)?.parse().ok()
 }
 
-/// What a writer did. Times in nanoseconds.
+/// The results of a writer. Times in nanoseconds.
 #[derive(Debug, Serialize, Deserialize)]
 struct Written {
     /// Messages whose sending was acknowledged.
     sent: u64,
     /// Those of them that were within the time.
     in_time: u64,
-    /// How long each call took; a sample where there are very many.
+    /// The duration of each call; a sample if there are very many.
     waits: Vec<u64>,
     longest: u64,
     failures: u64,
     first_failure: Option<String>,
 }
 
-/// What a reader waited for each message, from before it was sent. Times in nanoseconds.
+/// The delay of each message for a reader, from before it was sent. Times in nanoseconds.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Delays {
     /// Until it had woken up and seen it.
     seen: Vec<u64>,
-    /// Until it had it in its hands.
+    /// Until it had the message.
     taken: Vec<u64>,
 }
 
@@ -150,7 +149,7 @@ pub(crate) fn write(args: &MailWriterArgs) -> Result<(), Failure> {
                 written.sent += 1;
                 written.in_time += u64::from(after - start <= limit);
                 written.longest = written.longest.max(after - before);
-                // Reports are read by one process; a share of them says as much.
+                // One process reads the reports; a share of the waits says as much.
                 if written.sent < 1000 || written.sent.is_multiple_of(64) {
                     written.waits.push(after - before);
                 }
@@ -168,20 +167,20 @@ pub(crate) fn write(args: &MailWriterArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The reader's side: reads for its time and reports how long each message took.
+/// The reader's side: reads for its time and reports the delay of each message.
 pub(crate) fn read(args: &MailArgs) -> Result<(), Failure> {
     let mut reader = args.design.reader(args)?;
     let Some(start) = wait_for_start()? else {
         return Ok(());
     };
-    // Longer than the writers write, so that what is on its way arrives.
+    // Longer than the writers write, so that all messages arrive.
     let limit = Duration::from_millis(args.millis).as_nanos() as u64;
     let mut delays = Delays::default();
     while now() - start < limit {
         reader.receive(&mut |text, woken| {
             if let Some(sent) = sent(text).filter(|sent| *sent >= start) {
                 let taken = now();
-                // What was sent after that was seen only when it was taken.
+                // A message sent after that was seen only when it was taken.
                 let seen = if woken > sent { woken } else { taken };
                 delays.seen.push(seen - sent);
                 delays.taken.push(taken - sent);

@@ -1,4 +1,4 @@
-//! How much memory a program takes, with everything it has started.
+//! The memory of a program, with everything it has started.
 
 use std::collections::HashMap;
 

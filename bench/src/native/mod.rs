@@ -1,7 +1,7 @@
 //! ccb's own agent loop beside Claude Code and opencode, on a model that answers at once.
 //!
 //! `CCB_TEST_CLAUDE` and `CCB_TEST_OPENCODE` name the other programs, as for `tests/real`
-//! (`tests/real/install.sh` installs them); one that is not named is left out, and that is said.
+//! (`tests/real/install.sh` installs them); a missing one is left out, and the table says so.
 
 pub(crate) mod memory;
 pub(crate) mod model;
@@ -22,14 +22,14 @@ use crate::stats::Spread;
 use crate::table::{Table, ms, significant, thousands};
 use crate::{Failure, check_interrupted, startup};
 
-/// How many files the model has read before it says something.
+/// Number of files that the model reads before its last word.
 const TURNS: usize = 20;
-/// The longest one run may take, on a machine that does something else besides.
+/// Time limit of one run, on a machine that does other work besides.
 const LIMIT: Duration = Duration::from_secs(300);
 /// Bytes of JSON that make up about one token.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// What the table says.
+/// The text of the table.
 const ABOUT: &str = "\
 A scripted model on loopback has {TURNS} files read, one per turn, and then says a word. *Turn*: from
 the end of an answer until the next request has arrived, the tool included. *First token*: from
@@ -42,7 +42,7 @@ request, whose prompt has 15 bytes.";
 #[derive(Debug, Serialize)]
 pub(crate) struct Sample {
     program: &'static str,
-    /// Left out, and why.
+    /// The reason why it was left out.
     missing: Option<String>,
     turn_ms: [f64; 2],
     last_word_ms: f64,
@@ -55,7 +55,7 @@ pub(crate) struct Sample {
     texts: Vec<String>,
 }
 
-/// A program, and how it is started and spoken to.
+/// A program, the way to start it, and its protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Program {
     Native,
@@ -72,7 +72,7 @@ impl Program {
         }
     }
 
-    /// The tool that reads a file, and how it calls the file.
+    /// The tool that reads a file, and its argument for the file.
     fn tool(self) -> (&'static str, &'static str) {
         match self {
             Self::Native | Self::Claude => ("Read", "file_path"),
@@ -80,7 +80,7 @@ impl Program {
         }
     }
 
-    /// The program to start; else why there is none.
+    /// The program to start; else the reason why there is none.
     fn find(self, ccb: &Path) -> Result<String, String> {
         let variable = match self {
             Self::Native => return Ok(ccb.to_string_lossy().into_owned()),
@@ -151,7 +151,7 @@ impl Program {
         Ok(command)
     }
 
-    /// The first line that our own loop hears.
+    /// The first line of input for ccb's own loop.
     fn opening(self, program: &str, dir: &Path, url: &str) -> String {
         // The board and the mail, which every agent has.
         let own = json!({
@@ -170,7 +170,7 @@ impl Program {
     }
 }
 
-/// What one run showed.
+/// The results of one run.
 struct Run {
     turns: Vec<Duration>,
     first_request: Duration,
@@ -210,7 +210,7 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Sample>, Failure> {
     Ok(samples)
 }
 
-/// Several runs of one program; why not, if it did not get to the model's last word.
+/// Several runs of one program; an error if it did not get to the model's last word.
 fn several(
     program: Program,
     path: &str,
@@ -263,7 +263,7 @@ fn once(program: Program, path: &str, dir: &Path) -> Result<Run, Failure> {
     drop(over);
     watchdog.join().ok();
     drop(stdin);
-    // It has said all; what it does on its way out is not measured.
+    // It has printed everything; its way out is not measured.
     if program != Program::Native {
         child.kill()?;
     }
@@ -285,7 +285,7 @@ fn once(program: Program, path: &str, dir: &Path) -> Result<Run, Failure> {
     })
 }
 
-/// When the program printed the model's last word.
+/// The time when the program printed the model's last word.
 fn last_word(child: &mut Child) -> Result<Instant, Failure> {
     let stdout = child.stdout.take().ok_or("no output")?;
     let mut heard = None;

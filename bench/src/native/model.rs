@@ -1,4 +1,4 @@
-//! A model on loopback that has files read, one after the other, and then says a word. It notes
+//! A model on loopback that has files read, one after the other, and then says a word. It records
 //! when each request has arrived and when its answer has gone.
 
 use std::io::{self, BufRead, BufReader, Write};
@@ -10,35 +10,35 @@ use serde_json::{Value, json};
 
 use super::memory;
 
-/// What the model says in the end.
+/// The last word of the model.
 pub(super) const LAST_WORD: &str = "over-and-out";
 
 /// One request of an agent; not those about titles and the like.
 #[derive(Debug)]
 pub(super) struct Asked {
-    /// All of it was there.
+    /// The time when all of it was there.
     pub(super) arrived: Instant,
-    /// All of the answer was given to the system.
+    /// The time when the system had all of the answer.
     pub(super) answered: Instant,
-    /// Bytes of everything in it: for the first one, what every conversation begins with.
+    /// Bytes of everything in it: for the first one, the beginning of every conversation.
     pub(super) bytes: usize,
     /// Bytes of the tools in it.
     pub(super) tools: usize,
 }
 
-/// What all connections share.
+/// The state that all connections share.
 #[derive(Debug)]
 pub(super) struct Model {
-    /// How many files are read.
+    /// Number of files that are read.
     turns: usize,
-    /// The tool's name and how it calls the file.
+    /// The tool's name, and its argument for the file.
     tool: (&'static str, &'static str),
-    /// Where the files are.
+    /// The directory of the files.
     files: String,
     seen: Mutex<Seen>,
 }
 
-/// What happened so far.
+/// The events so far.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) asked: Vec<Asked>,
@@ -67,7 +67,7 @@ impl Model {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let model = Arc::clone(&shared);
-                // A program that goes away is no fault of ours.
+                // A client that goes away is no error.
                 std::thread::spawn(move || model.serve(stream).ok());
             }
         });
@@ -85,7 +85,7 @@ impl Model {
         while let Some((path, body)) = request(&mut input)? {
             let arrived = Instant::now();
             if body.is_empty() {
-                // Some look first whether anybody is there.
+                // Some first check that there is a server.
                 output.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")?;
                 continue;
             }
@@ -149,14 +149,14 @@ fn length(json: &Value) -> usize {
     }
 }
 
-/// How often the model has answered in this conversation.
+/// The number of the model's answers in this conversation.
 pub(crate) fn answered(body: &Value) -> usize {
     let messages = body["messages"].as_array();
     let of_model = |message: &&Value| message["role"] == "assistant";
     messages.map_or(0, |all| all.iter().filter(of_model).count())
 }
 
-/// How many files were read in this conversation. Results are counted, not answers: one program
+/// The number of files read in this conversation. Results are counted, not answers: one program
 /// puts several answers into one message.
 fn read_so_far(body: &Value) -> usize {
     let messages = body["messages"].as_array().into_iter().flatten();

@@ -41,7 +41,7 @@ pub(crate) struct Sample {
     first_failure: Option<String>,
 }
 
-/// Everything the part measures.
+/// All results of the part.
 #[derive(Debug, Serialize)]
 pub(crate) struct Samples {
     server: String,
@@ -57,7 +57,7 @@ pub(crate) struct Samples {
 const ROUNDS: u32 = 2;
 const DESIGNS: [What; 2] = [What::Bare, What::Ccb];
 
-/// Measures all of it; an empty answer where PostgreSQL is not installed.
+/// Measures all of it; `None` without PostgreSQL.
 pub(crate) fn run(options: &Options) -> Result<Option<Samples>, Failure> {
     let Some(site) = Site::start()? else {
         return Ok(None);
@@ -139,12 +139,12 @@ fn cell(site: &Site, tasks: u64, count: u32, time: Duration) -> Result<Vec<Sampl
         .collect())
 }
 
-/// The same number of processes on files on the same disk, which do not survive worse than the
-/// database does.
+/// The same number of processes on files on the same disk, with the same durability as the
+/// database.
 fn files(site: &Site, tasks: u64, count: u32, time: Duration) -> Result<Sample, Failure> {
     let dir = site.scratch()?;
     Design::Ccb.prepare(dir.path(), tasks)?;
-    // Whole seconds, and a board is gone when it is.
+    // Whole seconds; an empty board ends earlier.
     let limit = Duration::from_secs(time.as_secs().max(1));
     let reports = fleet::run(Design::Ccb, dir.path(), true, count, limit)?;
     let counts: Vec<u64> = reports.iter().map(|r| r.claimed.len() as u64).collect();

@@ -16,7 +16,7 @@ pub(super) enum Peer {
     Procrastinate,
 }
 
-/// What a peer's script says at its end.
+/// The output of a peer's script at its end.
 #[derive(Deserialize)]
 struct Said {
     jobs: u64,
@@ -34,7 +34,7 @@ impl Peer {
         }
     }
 
-    /// Where `bench/peers/install.sh` puts them.
+    /// The directory into which `bench/peers/install.sh` puts them.
     fn place() -> PathBuf {
         let named = std::env::var_os("CCB_BENCH_PEERS").map(PathBuf::from);
         named.unwrap_or_else(|| std::env::temp_dir().join("ccb-bench-peers"))
@@ -51,7 +51,7 @@ impl Peer {
         self.program().exists()
     }
 
-    /// Puts `tasks` jobs in, and lets one process with so many workers at once work on them.
+    /// Puts `tasks` jobs in, and lets one process with this many workers at once work on them.
     pub(super) fn measure(
         self,
         site: &Site,

@@ -1,4 +1,4 @@
-//! The server, and what the workers find there.
+//! The server, and the boards of the workers.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,14 +17,15 @@ use crate::{Failure, fleet};
 /// Above this a board is filled once for all numbers of workers: no run empties it.
 const LARGE: u64 = 100_000;
 
-/// Where workers claim once before it counts, so that the plans of their connections are made.
+/// The board on which workers claim once before it counts, so that the plans of their connections
+/// are made.
 pub(super) const WARM: &str = "warm";
 
 pub(super) struct Site {
     pub(super) server: Server,
     database: Database,
     dir: tempfile::TempDir,
-    /// The boards that are filled, by what they are for.
+    /// The filled boards, by their purpose.
     filled: RefCell<BTreeMap<(bool, u64), String>>,
     count: RefCell<u32>,
 }
@@ -94,7 +95,7 @@ impl Site {
         time: Duration,
     ) -> Result<Vec<Report>, Failure> {
         let list = self.filled(what, tasks)?;
-        // What earlier runs left to be written is not this one's.
+        // Pending writes of earlier runs are not this one's.
         self.database.read(|session| session.batch("CHECKPOINT"))?;
         // More processes than that would measure how the machine starts them.
         let processes = count.min(32);
@@ -113,7 +114,7 @@ impl Site {
         fleet::race(commands?, time)
     }
 
-    /// A board with so many tasks that are ready, or the bare table with so many rows.
+    /// A board with this many ready tasks, or the bare table with this many rows.
     fn filled(&self, what: What, tasks: u64) -> Result<String, Failure> {
         let key = (what == What::Bare, tasks);
         if tasks >= LARGE
@@ -148,7 +149,8 @@ impl Site {
             .read(|session| session.batch("VACUUM ANALYZE @.bare"))?)
     }
 
-    /// Without their history, and not through the board: that would take longer than the measuring.
+    /// Fills it without history, and not through the board: that would take longer than the
+    /// measurement.
     fn fill_list(&self, list: &str, count: i64) -> Result<(), Failure> {
         let task = NewTask {
             subject: "task 1".into(),

@@ -1,4 +1,4 @@
-//! How soon somebody who waits sees a task that was created.
+//! The time until a waiting process sees a new task.
 
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -11,7 +11,7 @@ use crate::stats::Spread;
 use crate::table::{Table, ms};
 use crate::{Failure, check_interrupted};
 
-/// Until a change is in the hands of whoever watches the list.
+/// Time until the watcher of a list has a change.
 #[derive(Debug, Serialize)]
 pub(crate) struct Wake {
     count: usize,
@@ -27,7 +27,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 pub(super) fn measure(site: &Site, count: usize) -> Result<Wake, Failure> {
     let board = site.board("wake")?;
     let new = || NewTask {
-        subject: "somebody waits for this".into(),
+        subject: "a watcher waits for this".into(),
         ..NewTask::default()
     };
     board.create(&[new()], None)?;
@@ -39,7 +39,7 @@ pub(super) fn measure(site: &Site, count: usize) -> Result<Wake, Failure> {
             return;
         };
         tell.send(()).ok();
-        // Ends when nobody wants to know any more.
+        // Ends when the receiver is gone.
         loop {
             watch.wait(Duration::from_millis(500));
             match watch.poll() {
@@ -57,7 +57,7 @@ pub(super) fn measure(site: &Site, count: usize) -> Result<Wake, Failure> {
     });
     ready.recv_timeout(LIMIT)?;
     let (mut calls, mut returns) = (Vec::new(), Vec::new());
-    // The first ones find plans and connections being made.
+    // The first ones include the making of plans and connections.
     for n in 0..count + 10 {
         check_interrupted()?;
         std::thread::sleep(PAUSE);
@@ -91,7 +91,7 @@ pub(super) fn measure(site: &Site, count: usize) -> Result<Wake, Failure> {
 
 impl Wake {
     pub(super) fn print(&self) {
-        println!("### From creating a task to whoever watches the list\n");
+        println!("### From creating a task to the watcher of the list\n");
         let mut table = Table::new(1, ["since", "p50 ms", "p99 ms"]);
         for (since, (p50, p99)) in [
             ("the call that creates it", self.from_call),

@@ -14,7 +14,7 @@ use crate::args::PostgresWorkerArgs;
 use crate::fleet::{now, wait_for_start};
 use crate::stats::{jain, percentile};
 
-/// What a worker does.
+/// The work of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum What {
     /// The query alone.
@@ -43,7 +43,7 @@ impl What {
     }
 }
 
-/// What one worker did. Times in nanoseconds.
+/// The results of one worker. Times in nanoseconds.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct One {
     waits: Vec<u64>,
@@ -54,7 +54,7 @@ pub(crate) struct One {
     failure: Option<String>,
 }
 
-/// What the workers of a process did.
+/// The results of the workers of a process.
 pub(crate) type Report = Vec<One>;
 
 /// The process's side.
@@ -101,7 +101,7 @@ struct Claimer {
 }
 
 impl Claimer {
-    /// What a worker has behind it that has been at it for a while.
+    /// Takes the steps that a worker has long taken when it has worked for a while.
     fn warm_up(&self, home: &std::path::Path) -> Result<(), Failure> {
         self.database.about()?;
         if self.what != What::Bare {
@@ -136,7 +136,7 @@ impl Claimer {
         }
     }
 
-    /// True if there was something.
+    /// True if there was a task.
     fn claim(&self) -> Result<bool, Failure> {
         if self.what == What::Bare {
             let rows = self.database.read(|session| {
@@ -160,7 +160,7 @@ impl Claimer {
     }
 }
 
-/// What the workers of all rounds come to. A round is over with the last claim of any of them.
+/// The sum of the workers of all rounds. A round is over with the last claim of any of them.
 pub(super) fn sample(what: What, tasks: u64, count: u32, reports: &[Report]) -> Sample {
     let all: Vec<&One> = reports.iter().flatten().collect();
     let (mut time, mut fair, mut rounds) = (0, 0.0, 0.0);
