@@ -54,10 +54,10 @@ session() {
         "Rename fmt_amount to money_format everywhere, in steps that each pass the tests."
 }
 
-# The processes of agents that run, from what is written down about them; only those of this home.
+# The processes of agents that run, from their records; only those of this home.
 agent_processes() {
     for pid in $(grep -h '"pid"' "$CCB_HOME/teams/$team/runs/"*/meta.json 2> /dev/null | tr -dc '0-9\n'); do
-        # Where that can be seen: it is not somebody else's by now.
+        # If /proc exists: the process is still one of this home.
         if [ -d /proc/self ]; then
             { tr '\0' '\n' < "/proc/$pid/environ"; } 2> /dev/null | grep -qxF "CCB_HOME=$CCB_HOME" || continue
         fi
@@ -65,7 +65,7 @@ agent_processes() {
     done
 }
 
-# Waits until so many agents have been started, or the session is over.
+# Waits until this many agents were started, or the session is over.
 await_agents() {
     while kill -0 "$director" 2> /dev/null; do
         set -- "$1" "$CCB_HOME/teams/$team/runs/"a*/
@@ -75,7 +75,7 @@ await_agents() {
 }
 
 if [ "$chaos" = 1 ]; then
-    # Three times everybody is killed, each time a little later; the fourth time only the agents are.
+    # All processes are killed three times, each time a little later; the fourth time only the agents.
     for agents in 2 4 7 9; do
         session < /dev/null &
         director=$!
@@ -96,7 +96,7 @@ else
 fi
 [ "$code" = 0 ] || { echo "the session ended with $code"; exit 1; }
 
-# What was promised: the name is gone, the tests pass, and they passed after each step.
+# The promise: the name is gone, the tests pass, and they passed after each step.
 git reset -q --hard main
 sh tests/run.sh > /dev/null || { echo "the tests fail on main"; exit 1; }
 if grep -rn fmt_amount lib bin; then echo "the old name is still there"; exit 1; fi

@@ -3,7 +3,7 @@
 # `lines` protocol on its standard input and output, and uses the coordinator's tools through the
 # MCP server it is given, as any model would. It reads no file of the program and changes none.
 #
-# What a model has in its conversation, this one keeps in a file, so that it can go on after it
+# A model has its state in its conversation; this one keeps it in a file, so that it can resume after it
 # was killed.
 here=$(cd "$(dirname "$0")" && pwd)
 old=fmt_amount
@@ -30,7 +30,7 @@ connect() {
     server=$!
     exec 3> "$pipes/in" 4< "$pipes/out"
     rm -rf "$pipes"
-    # It reads answers as JSON, which only those get who ask for it.
+    # It reads answers as JSON, which it has to ask for.
     printf '%s\n' '{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{"experimental":{"ccb/json":{}}},"clientInfo":{"name":"example","version":"1"}}}' \
         '{"jsonrpc":"2.0","method":"notifications/initialized"}' >&3
     trap 'exec 3>&-; kill "$server" 2> /dev/null' EXIT
@@ -55,7 +55,7 @@ worker() {
     call Agent "{\"name\":\"$1\",\"description\":\"$2\",\"prompt\":\"$(printf '%s' "$3" | quote)\"}"
 }
 
-# How a worker is, in $state: running, completed, failed, killed, lost, or nothing if there is none.
+# The state of a worker, in $state: running, completed, failed, killed, lost, or nothing if there is none.
 look_at() {
     state=
     call TaskOutput "{\"task_id\":\"$1\",\"block\":false}" || return 0
@@ -64,7 +64,7 @@ look_at() {
 
 # --- the plan ----------------------------------------------------------------------------------
 
-# ask NAME DESCRIPTION PROMPT: true when the worker has done it; else it is at it, or will be.
+# ask NAME DESCRIPTION PROMPT: true when the worker has done it; otherwise it works on it, or will.
 ask() {
     recalls "$1 is done" && return 0
     look_at "$1"
@@ -114,7 +114,7 @@ Only calls of $old in that file change. The new name is there already." \
     done
     step "Remove $old" \
         "Remove $old from lib/money.sh
-Nobody calls it any more." \
+Nothing calls it any more." \
         lib/money.sh "! grep -rq $old lib bin && sh tests/run.sh" "$modules"
 }
 
@@ -144,7 +144,7 @@ Done when the old name is nowhere and the tests pass; report what they printed."
 
 go_on() {
     research || { turn_over "Workers are looking; I wait."; return; }
-    implemented || { turn_over "The board is set; workers are at it."; return; }
+    implemented || { turn_over "The board is set; the workers work on it."; return; }
     verified || { turn_over "A fresh worker verifies it."; return; }
     turn_over "Done: $old is $new everywhere, the old name is gone, and a worker that did not write it ran the tests."
 }

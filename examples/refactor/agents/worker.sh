@@ -17,7 +17,7 @@ result() {
     printf '{"type":"result","status":"%s","text":"%s"%s}\n' "$1" "$(printf '%s' "$2" | quote)" "$error"
 }
 
-# One sentence; prints what came of it.
+# One sentence; prints the result.
 carry_out() {
     set -f
     # Words, as they are.
@@ -68,5 +68,5 @@ else
     result failed "Not done: $job
 $said"
 fi
-# Whoever started it closes the input when there is nothing more.
+# Its host closes the input at the end.
 while IFS= read -r _; do :; done

@@ -131,7 +131,7 @@ impl<'a> IndexEntry<'a> {
         &self.0[NAME..]
     }
 
-    /// True if the file is still the one git saw. False if git must not look at it, or if it is
+    /// True if the file is still the one git saw. False if git must ignore changes of it, or if it is
     /// neither a file nor a link.
     pub(crate) fn is_as_in(self, now: &Stat) -> bool {
         let same = |at: usize, value: [u8; 4]| self.0[at..at + 4] == value;

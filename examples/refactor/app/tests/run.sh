@@ -33,7 +33,7 @@ check export "$(printf '%s\n' name,amount \
 for file in lib/*.sh; do
     for name in $(grep -o '\$([a-z_]* ' "$file" | tr -d '$( '); do
         case $name in awk|cut|printf) continue ;; esac
-        grep -q "^$name()" lib/*.sh || { echo "FAIL $file calls $name, which nobody defines"; failed=1; }
+        grep -q "^$name()" lib/*.sh || { echo "FAIL $file calls $name, which no module defines"; failed=1; }
     done
 done
 exit $failed
