@@ -21,7 +21,7 @@ fn blocks(text: &str, language: &str) -> Vec<String> {
         .collect()
 }
 
-/// What stands below this heading, up to the next one of its level or above.
+/// The text below this heading, up to the next one of its level or above.
 fn part<'a>(text: &'a str, heading: &str) -> &'a str {
     let start = text.find(&format!("{heading}\n")).expect("the heading");
     let level = heading.bytes().take_while(|byte| *byte == b'#').count();

@@ -181,7 +181,7 @@ fn heavy_attacks_from_a_private_git_come_to_nothing() {
     strike_all(ATTACKS.iter().filter(|attack| attack.heavy));
 }
 
-/// What a process does that goes on after its run has ended: it changes files, makes links to places outside and
+/// The acts of a process that continues after its run has ended: it changes files, makes links to places outside and
 /// puts a repository of its own in the place of `.git`. It ends by itself after a while.
 const OUTLIVES: &str = r#"
 git init -q "$STOP.git"; git -C "$STOP.git" config core.fsmonitor "$CODE"; git -C "$STOP.git" config filter.t.clean "$CODE"
@@ -228,7 +228,7 @@ fn a_process_that_outlives_its_run_changes_nothing_outside() {
             .trees
             .leave(&slug("x"), Some(&mut scene.lease))
             .unwrap();
-        // What it put in the place of `.git` is refused by name. A person puts the ordinary one back.
+        // The file it put in the place of `.git` is refused by name. A person restores the ordinary one.
         let git_file = scene.tree.join(".git");
         let ordinary = scene.repo.main().join(".git/worktrees/x");
         let ordinary = format!("gitdir: {}\n", ordinary.display());
