@@ -2,7 +2,7 @@
 
 use std::io;
 
-use coordinator::fanout::Verdict;
+use coordinator::session::Verdict;
 use store::{Category, Failure};
 
 /// The documented exit codes.

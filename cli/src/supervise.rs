@@ -6,9 +6,10 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use crate::native;
+use coordinator::mates::mates_main;
 use coordinator::run::{
     AgentError, GUARD, HOOKS, HOST, KEEPER, MATES, MATES_GUARD, guard_main, hooks_main, host_main,
-    keeper_main, mates_guard_main, mates_main,
+    keeper_main, mates_guard_main,
 };
 use swarm::run::{RELAY, relay_main};
 use swarm::sandbox;

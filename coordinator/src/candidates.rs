@@ -204,7 +204,7 @@ pub fn requests(workplace: &Workplace) -> Vec<Candidate> {
     let waiting = mailbox.and_then(|mailbox| mailbox.waiting_requests().ok());
     let waiting = waiting.into_iter().flatten();
     let described = waiting.map(|request| {
-        let about = crate::actions::mail::in_short(&request.question);
+        let about = mailbox::in_short(&request.question);
         Candidate::new(request.id, format!("{}: {about}", request.from))
     });
     plain(described.collect())

@@ -59,14 +59,14 @@ impl Left {
 
 /// Everything that is left, in the order in which it can go.
 pub fn survey(workplace: &Workplace) -> Result<Vec<Left>, Failure> {
-    landing::settle(workplace)?;
+    let agents = workplace.agents()?;
+    landing::settle(&agents)?;
     let trees = workplace.trees()?;
     let mut all = Vec::new();
     let (mut worktrees, rest): (Vec<Leftover>, Vec<Leftover>) = trees
         .leftovers()?
         .into_iter()
         .partition(|one| one.kind == LeftoverKind::Worktree);
-    let agents = workplace.agents()?;
     let superseded: BTreeSet<String> = landing::superseded(&agents)?
         .into_iter()
         .map(|one| one.entry.name)

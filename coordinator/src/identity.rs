@@ -17,7 +17,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use rustix::process::Pid;
-use store::Failure;
 use store::agent_id::AgentId;
 use store::home::Home;
 use store::name::Name;
@@ -34,41 +33,6 @@ pub const HOST: &str = "__host";
 
 /// The run of one of whom nobody knows which it is.
 pub(crate) const UNKNOWN: &str = "unknown";
-
-/// Who calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Who {
-    /// Nobody of ours: a person, or a program that is none of our agents.
-    Person,
-    /// An agent that leads its team.
-    Lead,
-    /// One that leads it by planning alone.
-    Coordinator,
-    /// An agent that takes part in a team.
-    Teammate,
-    /// An agent with one piece of work.
-    Worker,
-    /// An agent, but nobody knows which.
-    Unknown,
-}
-
-impl Who {
-    /// Whether it decides for its team: what tasks are checked by, who works on them.
-    pub fn decides(self) -> bool {
-        matches!(self, Self::Person | Self::Lead | Self::Coordinator)
-    }
-
-    pub(crate) fn in_words(self) -> &'static str {
-        match self {
-            Self::Person => "a person",
-            Self::Lead => "the lead",
-            Self::Coordinator => "the coordinator",
-            Self::Teammate => "a teammate",
-            Self::Worker => "a worker",
-            Self::Unknown => "an agent nobody knows",
-        }
-    }
-}
 
 /// The run a process is part of.
 #[derive(Debug, Clone)]
@@ -222,11 +186,6 @@ pub(crate) fn by_id(home: &Home, team: Option<&str>, id: &str) -> Option<Inside>
         id: id.as_str().to_owned(),
         meta: Some(Box::new(meta)),
     })
-}
-
-/// A refusal because of who calls.
-pub fn not_yours(message: String, hint: &str) -> Failure {
-    Failure::refused("not_yours", message).with_hint(hint)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 //! off with them; a [`session`] and a plan ([`plans`], [`fanout`]) use it. [`actions`] is what commands and
 //! tools both do, [`rights`] who may.
 
+pub mod act;
 pub mod actions;
 pub mod agent;
 mod away;
@@ -13,7 +14,7 @@ pub mod binding;
 mod bystander;
 pub mod candidates;
 pub mod clean;
-mod director;
+pub mod director;
 mod doctor;
 pub mod env;
 pub mod failure_text;
@@ -27,6 +28,7 @@ mod hooks;
 mod identity;
 pub mod landing;
 pub mod live;
+pub mod mates;
 pub mod overview;
 pub mod peer;
 pub mod plans;
@@ -42,6 +44,7 @@ mod team_delete;
 #[cfg(feature = "telemetry")]
 pub mod telemetry;
 mod visit;
+mod who;
 pub mod worker;
 pub mod workplace;
 

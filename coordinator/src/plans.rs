@@ -9,11 +9,12 @@ use uuid::Uuid;
 use worktrees::patch;
 
 use crate::agent::{PlanCrew, Role, TaskCrew, definitions};
+use crate::director::Interrupted;
 use crate::env;
 use crate::fanout::{
-    self, Basis, CheckSpec, Checkout, Equipment, Events, Expanded, FanoutError, Interrupted, Plan,
-    PlanFile, PlannedTask, Report, RunOptions, Selection, Shard, Source, TaskReport, Timings,
-    WholeCheck, expand,
+    self, Basis, CheckSpec, Checkout, Equipment, Events, Expanded, FanoutError, Plan, PlanFile,
+    PlannedTask, Report, RunOptions, Selection, Shard, Source, TaskReport, Timings, WholeCheck,
+    expand,
 };
 use crate::report;
 use crate::workplace::Workplace;

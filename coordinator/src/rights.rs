@@ -6,7 +6,7 @@
 use store::Failure;
 use swarm::run::Meta;
 
-pub use crate::identity::not_yours;
+pub use crate::who::not_yours;
 use crate::workplace::{Who, Workplace};
 
 /// What the table says about one command and one sort of agent.

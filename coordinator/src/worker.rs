@@ -17,10 +17,11 @@ use worktrees::branch_of_remote;
 
 use crate::agent::{self, Role, TaskCrew, definitions};
 use crate::director::{
-    BaseOf, Closed, Control, Director, Landings, Level, Limits, Remote, Seat, Setup, usual_labels,
+    BaseOf, Closed, Control, Director, Level, Limits, Remote, Seat, Setup, usual_labels,
 };
 pub use crate::director::{DirectorEvent, Stand, TaskEnd, Why};
-use crate::fanout::{Interrupted, Verdict};
+use crate::director::{Interrupted, Verdict};
+use crate::landing::Landings;
 use crate::run::{Agents, KnownWorker, Prove, host_name};
 use crate::workplace::Workplace;
 

@@ -85,7 +85,7 @@ pub use protocol::{
     AllowedPrompt, Answered, Asked, IdleNotification, IdleReason, KINDS, Mode, Permission, Plan,
     Protocol, Question, Shutdown, TaskAssignment, TeammateTerminated,
 };
-pub use render::{render, render_parts};
+pub use render::{in_short, render, render_parts, short_id};
 pub use request::{Answer, Reply, Request, RequestState};
 pub use requests::{DEFAULT_DEADLINE, Requests};
 

@@ -13,8 +13,12 @@
 use serde_json::{Map, Value};
 
 use crate::message::{Body, Message};
-use crate::protocol::Protocol;
+use crate::protocol::{Protocol, Question};
+use crate::request::Request;
 use crate::xml::{write_attribute, write_words};
+
+/// How many characters of a request's id are shown.
+const SHORT: usize = 8;
 
 pub(crate) const OPEN: &str = "<teammate-message";
 pub(crate) const CLOSE: &str = "\n</teammate-message>";
@@ -108,4 +112,35 @@ fn typed(message: &Message) -> Value {
         }
     }
     Value::Object(map)
+}
+
+/// As much of a request's id as names it. That is its end: the beginning is the time, and all
+/// requests of one minute begin alike.
+pub fn short_id(request: &Request) -> &str {
+    let id = &request.id;
+    let start = id.len().saturating_sub(SHORT);
+    id.get(start..).unwrap_or(id)
+}
+
+/// What is asked, in one line.
+pub fn in_short(question: &Question) -> String {
+    match question {
+        Question::Shutdown(shutdown) => match &shutdown.reason {
+            Some(reason) => format!("stop: {reason}"),
+            None => "stop".into(),
+        },
+        Question::Plan(plan) => {
+            let first = plan.plan.lines().next().unwrap_or_default();
+            let allowed = plan.allowed_prompts.iter();
+            let allowed: Vec<&str> = allowed.map(|one| one.prompt.as_str()).collect();
+            match allowed.is_empty() {
+                true => format!("approve the plan: {first}"),
+                false => format!("approve the plan and {}: {first}", allowed.join(", ")),
+            }
+        }
+        Question::Permission(permission) => {
+            format!("use {}: {}", permission.tool_name, permission.description)
+        }
+        Question::Mode(mode) => format!("change to mode {}", mode.mode),
+    }
 }

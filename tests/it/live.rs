@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use coordinator::actions;
 use coordinator::live::{self, Act, Live, Need, Scene, TaskState, TeamLife, TeamScene};
 use coordinator::workplace::{Asked, Workplace};
 use harness::runs::LONG;
@@ -57,7 +58,7 @@ pub(crate) fn look_until(
 }
 
 fn act(scene: &SessionScene, act: &Act) -> Result<String, Failure> {
-    live::act(act, "board", &workplace(scene), &AtomicBool::new(false))
+    actions::act(act, "board", &workplace(scene), &AtomicBool::new(false))
 }
 
 fn state(team: &TeamScene, number: u64) -> Option<TaskState> {

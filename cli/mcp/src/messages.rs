@@ -101,7 +101,7 @@ fn structured(
     let text = format!(
         "Asked {} to {} (request {}). The answer comes as a message.",
         request.to,
-        mail::in_short(&request.question),
+        mailbox::in_short(&request.question),
         request.id
     );
     Ok(Answer::new(text, json!({"request": request.to_json()})))
@@ -141,7 +141,7 @@ fn respond(
             true => "Approved",
             false => "Rejected",
         },
-        mail::in_short(&request.question),
+        mailbox::in_short(&request.question),
         request.from
     );
     Ok(Answer::new(text, json!({"request": request.to_json()})))

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
-use coordinator::fanout::Verdict;
+use coordinator::session::Verdict;
 use coordinator::telemetry::{About, Recorder, Span, SpanId};
 use coordinator::workplace::Workplace;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};

@@ -4,7 +4,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use coordinator::env;
-use coordinator::fanout::{Events, FanoutEvent, Verdict};
+use coordinator::fanout::{Events, FanoutEvent};
+use coordinator::session::Verdict;
 use coordinator::session::{Decision, DirectorEvent, Offer, SessionEvent, SessionUi};
 use coordinator::workplace::Workplace;
 use store::Failure;

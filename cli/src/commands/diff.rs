@@ -29,9 +29,9 @@ pub(crate) struct DiffArgs {
 pub(crate) fn run(args: &DiffArgs, context: &mut Context) -> Result<Exit, Failure> {
     let what = match &args.what {
         Some(what) => what.clone(),
-        None => match landing::here(context)? {
+        None => match landing::here(&context.agents()?)? {
             Some(here) => here,
-            None => match &landing::changed(context)?[..] {
+            None => match &landing::changed(&context.agents()?)?[..] {
                 [] => {
                     let json = || json!({ "candidates": [] });
                     return context
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &DiffArgs, context: &mut Context) -> Result<Exit, Failur
             },
         },
     };
-    let found = landing::compare(&what, context)?;
+    let found = landing::compare(&what, &context.agents()?)?;
     let trees = context.trees()?;
     if context.out.is_json() {
         let json = answer(&found, &trees)?;

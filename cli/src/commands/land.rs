@@ -1,7 +1,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use coordinator::landing::{self, Everything, LandReport, LandRequest, Landed, Unlanded};
+use coordinator::actions::land::{LandRequest, land};
+use coordinator::landing::{self, Everything, LandReport, Landed, Unlanded};
 use serde_json::{Value, json};
 use store::duration::DurationFormat;
 use store::{Category, Failure};
@@ -54,7 +55,7 @@ pub(crate) struct LandArgs {
 }
 
 pub(crate) fn run(args: &LandArgs, context: &mut Context) -> Result<Exit, Failure> {
-    landing::settle(context)?;
+    landing::settle(&context.agents()?)?;
     let (tasks, left) = match args.all {
         false => (args.tasks.clone(), Everything::default()),
         true => chosen(args, context)?,
@@ -72,7 +73,7 @@ pub(crate) fn run(args: &LandArgs, context: &mut Context) -> Result<Exit, Failur
     let mut out = context.out.clone();
     let shown = context.clone();
     let mut printed = Ok(());
-    let reports = landing::land(
+    let reports = land(
         &tasks,
         &request,
         &context.workplace,
@@ -104,7 +105,7 @@ pub(crate) fn run(args: &LandArgs, context: &mut Context) -> Result<Exit, Failur
 
 /// What `--all` lands, and what of it is left because nothing proves it and nobody said yes.
 fn chosen(args: &LandArgs, context: &Context) -> Result<(Vec<TaskId>, Everything), Failure> {
-    let all = landing::everything(context)?;
+    let all = landing::everything(&context.agents()?)?;
     let mut tasks = all.checked.clone();
     if all.unchecked.is_empty() {
         return Ok((tasks, all));
@@ -137,7 +138,7 @@ fn left_words(left: &Everything, context: &Context) -> String {
 /// Nothing on this list waits to land; where something does, if anywhere.
 fn nothing(context: &Context) -> Result<String, Failure> {
     let mut text = "nothing is done that has not landed".to_owned();
-    for work in landing::candidates_everywhere(context)? {
+    for work in landing::candidates_everywhere(&context.agents()?)? {
         let Unlanded { list, task, .. } = &work;
         let subject = clean_line(&work.subject);
         let flag = context.flag_for(list);

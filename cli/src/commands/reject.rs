@@ -18,8 +18,9 @@ pub(crate) struct RejectArgs {
 }
 
 pub(crate) fn run(args: &RejectArgs, context: &mut Context) -> Result<Exit, Failure> {
-    landing::settle(context)?;
-    let rejected = landing::reject(args.task, &args.feedback, context)?;
+    let agents = context.agents()?;
+    landing::settle(&agents)?;
+    let rejected = landing::reject(args.task, &args.feedback, &agents)?;
     let flag = context.flag_for(context.board().name().as_str());
     let json = || {
         json!({

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use clap::Args;
+use coordinator::actions::land::undo;
 use coordinator::landing::{self, ListedLanding, UndoReport, UndoRequest};
 use serde_json::{Value, json};
 use store::Failure;
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &UndoArgs, context: &mut Context) -> Result<Exit, Failur
     if args.show {
         return show(context);
     }
-    let found = landing::find(args.what.as_deref(), context)?;
+    let found = landing::find(args.what.as_deref(), &context.agents()?)?;
     if args.what.is_none() && !args.dry_run {
         let question = format!(
             "Undo {}?",
@@ -53,7 +54,7 @@ pub(crate) fn run(args: &UndoArgs, context: &mut Context) -> Result<Exit, Failur
         dry_run: args.dry_run,
     };
     let signals = Signals::catch()?;
-    let report = match landing::undo(&found.landing, &request, context, &signals.stop) {
+    let report = match undo(&found.landing, &request, context, &signals.stop) {
         Ok(report) => report,
         Err(error) => {
             return match signals.came() {
@@ -134,7 +135,7 @@ fn name_of(landing: &Landing, subject: Option<&str>) -> String {
 }
 
 fn show(context: &mut Context) -> Result<Exit, Failure> {
-    let all = landing::landings(context)?;
+    let all = landing::landings(&context.agents()?)?;
     let row = |one: &ListedLanding| {
         let mut row = to_json(&one.landing);
         row["subject"] = json!(one.subject);

@@ -1,7 +1,7 @@
 //! How a session ended, in words for people and as JSON for programs.
 
-use coordinator::fanout::Verdict;
 use coordinator::session::Summary;
+use coordinator::session::Verdict;
 use serde_json::{Value, json};
 use store::counted;
 use taskboard::{TaskId, Unchecked};

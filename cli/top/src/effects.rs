@@ -7,6 +7,7 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use coordinator::actions;
 use coordinator::live::{self, Act, Live, Scene, TranscriptReader, WaiterBell, Woken};
 use coordinator::workplace::Workplace;
 use store::Failure;
@@ -71,7 +72,7 @@ impl Hands {
         let (workplace, to) = (self.workplace.clone(), self.to.clone());
         let (bell, stop) = (self.bell.clone(), Arc::clone(&self.stop));
         std::thread::spawn(move || {
-            let done = live::act(&act, &team, &workplace, &stop);
+            let done = actions::act(&act, &team, &workplace, &stop);
             to.send(Message::Done(done.map_err(|error| words(&error))))
                 .ok();
             bell.ring();

@@ -2,6 +2,7 @@
 
 use mailbox::{
     Body, DEFAULT_DEADLINE, Draft, Posted, Priority, Question, Reply, Request, RequestState,
+    short_id,
 };
 use serde_json::{Value, json};
 use store::Failure;
@@ -151,17 +152,6 @@ pub fn ask(to: &str, question: Question, workplace: &Workplace) -> Result<Reques
     Ok(mailbox.ask(from, &to, question, DEFAULT_DEADLINE)?)
 }
 
-/// How many characters of a request's id are shown.
-const SHORT: usize = 8;
-
-/// As much of a request's id as names it. That is its end: the beginning is the time, and all
-/// requests of one minute begin alike.
-pub fn short_id(request: &Request) -> &str {
-    let id = &request.id;
-    let start = id.len().saturating_sub(SHORT);
-    id.get(start..).unwrap_or(id)
-}
-
 /// The id of the open request that is meant: all of it, its beginning or its end, or who asks.
 pub fn open_request(
     given: &str,
@@ -237,28 +227,5 @@ fn wake(agent: &str, workplace: &Workplace) {
         && let Ok(Some(meta)) = agents.addressed(agent)
     {
         agents.run(&meta.agent_id).ring();
-    }
-}
-
-/// What is asked, in one line.
-pub fn in_short(question: &Question) -> String {
-    match question {
-        Question::Shutdown(shutdown) => match &shutdown.reason {
-            Some(reason) => format!("stop: {reason}"),
-            None => "stop".into(),
-        },
-        Question::Plan(plan) => {
-            let first = plan.plan.lines().next().unwrap_or_default();
-            let allowed = plan.allowed_prompts.iter();
-            let allowed: Vec<&str> = allowed.map(|one| one.prompt.as_str()).collect();
-            match allowed.is_empty() {
-                true => format!("approve the plan: {first}"),
-                false => format!("approve the plan and {}: {first}", allowed.join(", ")),
-            }
-        }
-        Question::Permission(permission) => {
-            format!("use {}: {}", permission.tool_name, permission.description)
-        }
-        Question::Mode(mode) => format!("change to mode {}", mode.mode),
     }
 }

@@ -3,8 +3,9 @@
 //! The command line and the MCP server call the same functions here and get the same errors.
 //! Nothing here prints or reads arguments.
 
-mod act;
+pub mod land;
 pub mod mail;
+mod perform;
 pub mod plan_mode;
 pub mod recipients;
 mod steer;
@@ -14,5 +15,5 @@ pub mod team;
 pub mod trees;
 pub mod worktree;
 
-pub use self::act::Act;
+pub use self::perform::act;
 pub(crate) use self::steer::{Said, Steer, write_to};

@@ -14,7 +14,7 @@ use worktrees::{
 
 use super::worktree::{fill_behind, making, to_json};
 use crate::binding::Binder;
-use crate::identity::Who;
+use crate::workplace::Who;
 use crate::workplace::hooks::{BeforeDone, TreeRemover};
 use crate::workplace::{TreeWish, Workplace};
 

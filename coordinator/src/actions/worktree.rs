@@ -10,7 +10,7 @@ use store::name::Name;
 use taskboard::TaskId;
 use worktrees::{CreateRequest, Created, Entry, RemoveRequest, Slug, TreeError, Trees};
 
-use crate::director;
+use crate::landing;
 
 use crate::session_file::SessionFile;
 use crate::visit::{Left, Visit, VisitRecord};
@@ -142,10 +142,10 @@ pub struct SupersededTree {
 /// `remove` they go to the trash.
 pub fn superseded(remove: bool, workplace: &Workplace) -> Result<Vec<SupersededTree>, Failure> {
     let trees = workplace.trees()?;
-    let found = director::superseded(&workplace.agents()?)?.into_iter();
+    let found = landing::superseded(&workplace.agents()?)?.into_iter();
     let trees = found.map(|one| SupersededTree {
         removed: match remove {
-            true => director::discard(&trees, &one.entry).map(|()| true),
+            true => landing::discard(&trees, &one.entry).map(|()| true),
             false => Ok(false),
         },
         entry: one.entry,

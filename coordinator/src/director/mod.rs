@@ -28,18 +28,15 @@ mod rests;
 mod schedule;
 mod setup;
 mod trouble;
+mod verdict;
 mod work;
 
-pub use crate::landing::StayingTree;
 pub use event::{DirectorEvent, TaskEnd};
 pub use lead_workers::LeftTree;
 pub use schedule::{Stand, Why};
 pub(crate) use setup::DirectorError;
+pub use verdict::{Interrupted, Verdict};
 
-pub(crate) use crate::landing::{
-    Landings, commit_of, discard, is_conflict, is_workers, put_away_superseded, staying_trees,
-    superseded, unlanded,
-};
 pub(crate) use base::{BaseOf, Remote};
 pub(crate) use control::{Control, Level};
 pub(crate) use crew::{Crew, Job, Seat, Terms};

@@ -12,7 +12,7 @@ use super::board::{BUNDLE, Prepared, engine, is_proven};
 use super::error::FanoutError;
 use super::follow::Halt;
 use super::run::planned_as;
-use crate::director::commit_of;
+use crate::landing::commit_of;
 use crate::run::Agents;
 use crate::shared_board::results_of;
 

@@ -19,11 +19,11 @@ use super::outcome::{Outcome, Skip};
 use super::plan::TaskIsolation;
 use super::preview::tool;
 use super::report::TaskReport;
-use super::run::{Equipment, Events, Interrupted, RunOptions, failed_before, skipped};
+use super::run::{Equipment, Events, RunOptions, failed_before, skipped};
 use super::task::PlannedTask;
 use crate::director::{
-    BaseOf, Closed, Control, Director, DirectorError, DirectorEvent, Gate, Level, Limits, Remote,
-    Seat, Setup, Stand, TaskEnd, usual_labels,
+    BaseOf, Closed, Control, Director, DirectorError, DirectorEvent, Gate, Interrupted, Level,
+    Limits, Remote, Seat, Setup, Stand, TaskEnd, usual_labels,
 };
 use crate::run::{Agents, Prove};
 

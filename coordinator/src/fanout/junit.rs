@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use quick_junit::{NonSuccessKind, Property, TestCase, TestCaseStatus, TestSuite};
 
-use super::outcome::{Outcome, Verdict};
+use super::outcome::Outcome;
 use super::report::{Report, TaskReport};
+use crate::director::Verdict;
 
 /// The report as JUnit XML.
 ///

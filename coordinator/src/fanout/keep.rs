@@ -20,7 +20,7 @@ use super::report::{CheckReport, FileChange, TaskReport};
 use super::results::{Keep, Results};
 use super::run::{pin_name, planned_as};
 use super::task::PlannedTask;
-use crate::director::commit_of;
+use crate::landing::commit_of;
 use crate::run::Agents;
 
 /// How much of what a check printed is in the report itself.

@@ -21,9 +21,10 @@ use super::event::FanoutEvent;
 use super::keep::Done;
 use super::outcome::{Outcome, Skip};
 use super::report::{Landing, TaskReport};
-use super::run::{Events, Interrupted, Land, Landed, RunOptions};
+use super::run::{Events, Land, Landed, RunOptions};
 use super::task::{PlannedTask, graph, places};
 use super::whole_check::{self, WholeCheck, worse};
+use crate::director::Interrupted;
 use crate::run::{Agents, Prove};
 
 /// How much of what a failing check printed goes back with the task.

@@ -65,7 +65,7 @@ pub use junit::junit;
 pub use manifest::{Entry, Loaded, MANIFEST, Manifest, PatchEntry};
 pub use markdown::{markdown, time};
 pub use merge::merge_results;
-pub use outcome::{Outcome, Skip, Verdict};
+pub use outcome::{Outcome, Skip};
 pub use paths::Checkout;
 pub use plan::{
     Budget, Defaults, Foreach, Outside, PLAN_VERSION, Plan, Span, TaskIsolation, TaskSpec, Texts,
@@ -77,7 +77,7 @@ pub use read::PlanFile;
 pub use report::{CheckReport, Cost, FileChange, Landing, REPORT_VERSION, Report, TaskReport};
 pub use results::{Keep, KeptPatch, PageOf, Results};
 pub(crate) use run::{Equipment, Page, failed_before, lock_of, pin_name, planned_as, run};
-pub use run::{Events, Interrupted, KEEP_FAILED, Land, RunOptions};
+pub use run::{Events, KEEP_FAILED, Land, RunOptions};
 pub use sarif::sarif;
 pub use select::Selection;
 pub use shard::{Part, Shard, Timings};

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::director::Verdict;
+
 /// How a task ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
@@ -280,48 +282,27 @@ impl Skip {
     }
 }
 
-/// What a whole run came to; which exit code that is, is up to the command line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    // In the order in which the first one counts when there are several.
-    /// It was interrupted by this signal; it can be resumed.
-    Interrupted(u8),
-    /// A bug.
-    Internal,
-    /// The provider gives no more; it can be resumed.
-    Quota,
-    /// Money or time ran out; it can be resumed.
-    Budget,
-    /// A task, an agent or a check failed.
-    Failed,
-    /// Everything is proven, but conflicts are left to land.
-    Conflicts,
-    /// All is well.
-    Done,
-}
-
-impl Verdict {
-    /// What one task contributes.
-    pub fn of(outcome: &Outcome) -> Self {
-        match outcome {
-            Outcome::Internal { .. } => Self::Internal,
-            Outcome::Quota { .. } | Outcome::Skipped { why: Skip::Quota } => Self::Quota,
-            Outcome::Budget { .. }
-            | Outcome::Skipped {
+impl Outcome {
+    /// What the task contributes to the whole.
+    pub fn verdict(&self) -> Verdict {
+        match self {
+            Self::Internal { .. } => Verdict::Internal,
+            Self::Quota { .. } | Self::Skipped { why: Skip::Quota } => Verdict::Quota,
+            Self::Budget { .. }
+            | Self::Skipped {
                 why: Skip::Budget | Skip::Deadline,
-            } => Self::Budget,
-            Outcome::Conflict { .. } => Self::Conflicts,
+            } => Verdict::Budget,
+            Self::Conflict { .. } => Verdict::Conflicts,
             // What it depends on says itself what it was.
-            Outcome::Skipped {
+            Self::Skipped {
                 why: Skip::Dependency { .. },
-            } => Self::Done,
+            } => Verdict::Done,
             // So does the run's own ending.
-            Outcome::Skipped {
+            Self::Skipped {
                 why: Skip::Interrupted,
-            } => Self::Done,
-            outcome if outcome.is_success() => Self::Done,
-            _ => Self::Failed,
+            } => Verdict::Done,
+            outcome if outcome.is_success() => Verdict::Done,
+            _ => Verdict::Failed,
         }
     }
 }

@@ -9,8 +9,9 @@ use swarm::run::CheckPlace;
 use super::conflicts::shell_word;
 use super::items::Origin;
 use super::markdown::time;
-use super::outcome::{Outcome, Skip, Verdict};
+use super::outcome::{Outcome, Skip};
 use super::task::PlannedTask;
+use crate::director::Verdict;
 use crate::failure_text::FailureText;
 
 /// The newest format of reports this version knows.
@@ -314,11 +315,7 @@ impl Report {
             let left = self.tasks.iter().any(|task| !task.outcome.is_success());
             left.then_some(Verdict::Failed)
         };
-        let of_tasks = self
-            .tasks
-            .iter()
-            .map(|task| Verdict::of(&task.outcome))
-            .min();
+        let of_tasks = self.tasks.iter().map(|task| task.outcome.verdict()).min();
         let broken = self.broken.is_some().then_some(Verdict::Failed);
         let found = own
             .into_iter()

@@ -34,7 +34,8 @@ use super::shard::Shard;
 use super::task::{PlannedTask, graph};
 use super::whole_check::WholeCheck;
 use crate::bystander::Bystander;
-use crate::director::{Crew, DirectorError, put_away_superseded};
+use crate::director::{Crew, DirectorError, Interrupted};
+use crate::landing::put_away_superseded;
 use crate::run::{AgentError, Agents, Turn};
 
 /// What happens with proven results.
@@ -92,9 +93,6 @@ pub struct RunOptions {
     /// What everybody should know, from whoever prepared the run.
     pub notes: Vec<String>,
 }
-
-/// Says which signal has come since it was last asked.
-pub type Interrupted = Arc<dyn Fn() -> Option<u8> + Send + Sync>;
 
 /// Makes the page of a report whose other files are in this directory.
 pub(crate) type Page = Box<dyn Fn(&Report, &Path) -> String>;

@@ -7,7 +7,6 @@ use worktrees::{Entry, FilesNow, Slug, Trees};
 use super::queue::Results;
 use super::work::{Unlanded, candidates_everywhere};
 use crate::run::{AgentError, Agents};
-use crate::workplace::Workplace;
 
 /// Two states of the repository's files, and whose they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,14 +38,13 @@ pub struct Changed {
     pub done: bool,
 }
 
-/// What `given` stands for: the number of a task on the workplace's list, a worktree, or an
+/// What `given` stands for: the number of a task on the list of `agents`, a worktree, or an
 /// agent.
-pub fn compare(given: &str, workplace: &Workplace) -> Result<Comparison, Failure> {
-    let trees = workplace.trees()?;
-    let agents = workplace.agents()?;
+pub fn compare(given: &str, agents: &Agents) -> Result<Comparison, Failure> {
+    let trees = agents.trees()?;
     let number = given.strip_prefix('#').unwrap_or(given);
     if let Ok(id) = number.parse::<TaskId>() {
-        return of_task(id, workplace, &trees, &agents);
+        return of_task(id, &trees, agents);
     }
     if let Ok(slug) = Slug::new(given)
         && let Some(entry) = trees.last_of(&slug)?
@@ -75,17 +73,17 @@ pub fn compare(given: &str, workplace: &Workplace) -> Result<Comparison, Failure
 }
 
 /// The worktree the caller stands in, if it is one of ours.
-pub fn here(workplace: &Workplace) -> Result<Option<String>, Failure> {
-    let at = &workplace.directory;
-    let entries = workplace.trees()?.list()?;
+pub fn here(agents: &Agents) -> Result<Option<String>, Failure> {
+    let at = agents.directory();
+    let entries = agents.trees()?.list()?;
     let inside = |entry: &&Entry| entry.is_live() && at.starts_with(entry.path());
     Ok(entries.iter().find(inside).map(|entry| entry.name.clone()))
 }
 
 /// Everything in this repository that has changes which have not landed, what is done first.
-pub fn changed(workplace: &Workplace) -> Result<Vec<Changed>, Failure> {
-    let trees = workplace.trees()?;
-    let waiting = candidates_everywhere(workplace)?;
+pub fn changed(agents: &Agents) -> Result<Vec<Changed>, Failure> {
+    let trees = agents.trees()?;
+    let waiting = candidates_everywhere(agents)?;
     let mut all: Vec<Changed> = waiting.iter().map(of_waiting).collect();
     for entry in trees.list()?.iter().filter(|entry| entry.is_live()) {
         if waiting.iter().any(|work| work.worktree == entry.name) || entry.hook_based {
@@ -122,13 +120,8 @@ fn of_waiting(work: &Unlanded) -> Changed {
     }
 }
 
-fn of_task(
-    id: TaskId,
-    workplace: &Workplace,
-    trees: &Trees,
-    agents: &Agents,
-) -> Result<Comparison, Failure> {
-    let board = workplace.board();
+fn of_task(id: TaskId, trees: &Trees, agents: &Agents) -> Result<Comparison, Failure> {
+    let board = agents.board();
     let task = board.get(id)?;
     let list = board.name().as_str();
     let found = in_worktree(&task, list, trees, agents)?;

@@ -6,7 +6,7 @@ use store::Failure;
 use taskboard::{Snapshot, TaskId};
 
 use super::work::{Unlanded, candidates};
-use crate::workplace::Workplace;
+use crate::run::Agents;
 
 /// What "land all" is about. Work whose landing was undone is not in it.
 #[derive(Debug, Default)]
@@ -40,14 +40,14 @@ impl Everything {
     }
 }
 
-/// All of the workplace's list.
-pub fn everything(workplace: &Workplace) -> Result<Everything, Failure> {
-    let mut all = candidates(workplace)?;
+/// All of the list of `agents`.
+pub fn everything(agents: &Agents) -> Result<Everything, Failure> {
+    let mut all = candidates(agents)?;
     all.retain(|work| !work.undone);
     if all.is_empty() {
         return Ok(Everything::default());
     }
-    let snapshot = workplace.board().snapshot()?;
+    let snapshot = agents.board().snapshot()?;
     Ok(split(all, &snapshot))
 }
 

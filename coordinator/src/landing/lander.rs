@@ -36,7 +36,8 @@ pub(crate) struct Lander<'a> {
 
 /// Where finished work goes.
 #[derive(Debug, Clone)]
-pub(crate) struct Landings {
+pub struct Landings {
+    /// The branch.
     pub into: String,
     /// What the branch gets.
     pub strategy: MergeStrategy,
@@ -44,6 +45,7 @@ pub(crate) struct Landings {
     pub check: Option<String>,
     /// What a tree gets in which a check runs.
     pub set_up: SetUp,
+    /// A conflict becomes a task of its own.
     pub conflicts_become_tasks: bool,
     /// Only the work on these lands; all of it if none are named.
     pub only: Option<BTreeSet<TaskId>>,

@@ -7,12 +7,13 @@
 //!
 //! ```no_run
 //! # use std::sync::atomic::AtomicBool;
-//! # use coordinator::landing::{self, LandRequest};
-//! # fn at_the_end(workplace: &coordinator::workplace::Workplace) -> Result<(), store::Failure> {
-//! let waiting = landing::candidates(workplace)?;
+//! # use coordinator::landing::{self, LandingPolicy};
+//! # use coordinator::run::Agents;
+//! # fn at_the_end(agents: &Agents, policy: &LandingPolicy) -> Result<(), store::Failure> {
+//! let waiting = landing::candidates(agents)?;
 //! let ids: Vec<_> = waiting.iter().filter(|one| !one.undone).map(|one| one.task).collect();
 //! let stop = AtomicBool::new(false);
-//! landing::land(&ids, &LandRequest::default(), workplace, &stop, &mut |report| {
+//! landing::land(&ids, policy, agents, &stop, &mut |report| {
 //!     println!("#{}: {:?}", report.work.task, report.outcome);
 //! })?;
 //! # Ok(()) }
@@ -43,43 +44,35 @@ pub(crate) use conflict::is_conflict;
 pub use conflict::rivals;
 pub(crate) use everything::builds_on;
 pub use everything::{Everything, everything};
-pub use lander::{Landed, Moved};
-pub(crate) use lander::{Lander, Landings};
+pub(crate) use lander::Lander;
+pub use lander::{Landed, Landings, Moved};
 pub use put_away::StayingTree;
 pub(crate) use put_away::{discard, put_away_sent, put_away_superseded, staying_trees, superseded};
 pub(crate) use queue::{
-    Queued, Results, WORKER_OF, commit_of, has_landed, is_commit_checked, is_here, is_workers,
-    next_to_land, queued, unlanded,
+    Queued, Results, WORKER_OF, commit_of, is_commit_checked, is_here, is_workers, next_to_land,
+    queued, unlanded,
 };
 pub use reject::{Rejected, reject};
-pub(crate) use shared::obtain;
+pub(crate) use shared::{has_landed, obtain};
 pub use undo::{ListedLanding, UndoReport, UndoRequest, find, landings, settle, undo};
 pub(crate) use work::standings;
 pub use work::{LandState, Unlanded, candidates, candidates_everywhere};
 
-use crate::run::Prove;
-use crate::session_file::{SessionFile, TeamSession};
-use crate::workplace::Workplace;
+use crate::run::{Agents, Prove};
 
 /// How often a landing that something hindered is tried again, and how long it waits first.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// How work is to land. What is not said is as the team's session has it, else as usual.
-#[derive(Debug, Clone, Default)]
-pub struct LandRequest {
-    /// The branch; usually the one that is checked out in the main worktree.
-    pub into: Option<String>,
-    /// What the branch gets; usually the commits and a merge.
-    pub strategy: Option<MergeStrategy>,
-    /// What must succeed on the merged result, besides the task's own check.
-    pub check: Option<String>,
+/// How work is to land, all things considered.
+#[derive(Debug, Clone)]
+pub struct LandingPolicy {
+    /// Where it goes, and what it has to pass.
+    pub landings: Landings,
     /// How long a check may take.
-    pub check_timeout: Option<Duration>,
+    pub check_timeout: Duration,
     /// Only say what would happen; runs no check.
     pub dry_run: bool,
-    /// A conflict becomes a task of its own.
-    pub conflicts_become_tasks: bool,
     /// A task whose merged result does not pass its check is opened again, with the output.
     pub reopen: bool,
 }
@@ -97,32 +90,31 @@ pub struct LandReport {
     pub outcome: Landed,
 }
 
-/// Lands the work of these tasks, which are on the workplace's list, in an order in which
+/// Lands the work of these tasks, which are on the list of `agents`, in an order in which
 /// nothing comes before what it builds on. Each is told to `tell` as soon as it is over.
 ///
 /// Nothing lands if one of them has nothing to land. A task that does not land keeps no other from it. Somebody who
 /// sets `stop` ends it after the one that lands just then.
 pub fn land(
     tasks: &[TaskId],
-    request: &LandRequest,
-    workplace: &Workplace,
+    policy: &LandingPolicy,
+    agents: &Agents,
     stop: &AtomicBool,
     tell: &mut dyn FnMut(&LandReport),
 ) -> Result<Vec<LandReport>, Failure> {
-    let agents = workplace.agents()?;
     let trees = agents.trees()?;
-    let board = workplace.board();
+    let board = agents.board();
     let mut waiting: BTreeMap<TaskId, (Queued, Unlanded)> = BTreeMap::new();
     for id in tasks {
         let task = board.get(*id)?;
-        let work = work::to_land(&task, Results::new(&agents, &trees))?;
+        let work = work::to_land(&task, Results::new(agents, &trees))?;
         waiting.insert(*id, (Queued::of(&task, &trees), work));
     }
-    let (landings, timeout) = terms(request, workplace)?;
+    let landings = &policy.landings;
     let lander = Lander {
-        agents: &agents,
-        verify_timeout: timeout,
-        reopen: request.reopen.then_some(Prove::ATTEMPTS),
+        agents,
+        verify_timeout: policy.check_timeout,
+        reopen: policy.reopen.then_some(Prove::ATTEMPTS),
     };
     let mut reports = Vec::new();
     let none = BTreeSet::new();
@@ -134,9 +126,9 @@ pub fn land(
         let Some((_, work)) = waiting.remove(&id) else {
             break;
         };
-        let outcome = match request.dry_run {
-            true => lander.preview(id, &landings)?,
-            false => patiently(|| lander.land(id, &landings, stop), stop),
+        let outcome = match policy.dry_run {
+            true => lander.preview(id, landings)?,
+            false => patiently(|| lander.land(id, landings, stop), stop),
         };
         let report = LandReport {
             work,
@@ -161,42 +153,4 @@ fn patiently(land: impl Fn() -> Landed, stop: &AtomicBool) -> Landed {
         outcome = land();
     }
     outcome
-}
-
-/// Where work goes and how, and how long a check may take: what was said, else what the team's
-/// session says, else the usual.
-fn terms(request: &LandRequest, workplace: &Workplace) -> Result<(Landings, Duration), Failure> {
-    let session = SessionFile::new(workplace.home(), &workplace.team()?).session()?;
-    let session = session.unwrap_or_default();
-    let (_, set_up) = workplace.usual_tree()?;
-    let into = match request.into.clone().or(session.into.clone()) {
-        Some(branch) => branch,
-        None => {
-            let trees = workplace.trees()?;
-            let here = trees.whereabouts(trees.main_tree())?;
-            here.branch.ok_or_else(|| {
-                Failure::usage("no_branch", "the main worktree is on no branch")
-                    .with_hint("say with --into where the work goes")
-            })?
-        }
-    };
-    let usual = strategy_of(&session, workplace);
-    let landings = Landings {
-        into,
-        strategy: request.strategy.unwrap_or(usual),
-        check: request.check.clone().or(session.verify.clone()),
-        set_up,
-        conflicts_become_tasks: request.conflicts_become_tasks,
-        only: None,
-    };
-    let session_timeout = session.verify_timeout.map(Duration::from_secs);
-    let timeout = request.check_timeout.or(session_timeout);
-    Ok((landings, timeout.unwrap_or(Prove::TIMEOUT)))
-}
-
-/// What a branch gets from a session where nobody says it for this once: what the session was
-/// told, else the settings, else the commits and a merge.
-pub(crate) fn strategy_of(session: &TeamSession, workplace: &Workplace) -> MergeStrategy {
-    let said = session.strategy.as_deref().and_then(MergeStrategy::parse);
-    said.unwrap_or(workplace.worktree_settings().merge_strategy)
 }

@@ -6,7 +6,7 @@ use swarm::run::{CheckPlace, SharedPlace};
 use taskboard::{Status, Task, TaskId, TaskResult};
 use worktrees::{Slug, Trees};
 
-use super::shared::obtain;
+use super::shared::{has_landed, obtain};
 use crate::run::{AgentError, Agents};
 
 /// What is known of a task that waits to land.
@@ -76,12 +76,6 @@ pub(crate) fn queued(task: &Task, trees: &Trees, shared: bool) -> Option<Queued>
         }
     }
     Some(Queued::of(task, trees))
-}
-
-/// Whether the board says that this very result has landed, on whatever machine.
-pub(crate) fn has_landed(result: &TaskResult) -> bool {
-    let landed = result.landed.as_ref().filter(|landed| !landed.pending);
-    landed.is_some_and(|landed| Some(&landed.commit) == result.commit.as_ref())
 }
 
 /// Where results of the tasks of a list are: in worktrees here, and where several machines share

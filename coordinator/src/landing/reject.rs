@@ -7,7 +7,6 @@ use worktrees::Slug;
 use super::queue::Results;
 use super::work::{WorkState, state_of};
 use crate::run::Agents;
-use crate::workplace::Workplace;
 
 /// How much feedback is taken.
 const MOST: usize = 64 * 1024;
@@ -25,24 +24,23 @@ pub struct Rejected {
 
 /// Takes the result of a task back. Its next attempt gets the feedback, and starts from the work
 /// as it is.
-pub fn reject(id: TaskId, feedback: &str, workplace: &Workplace) -> Result<Rejected, Failure> {
+pub fn reject(id: TaskId, feedback: &str, agents: &Agents) -> Result<Rejected, Failure> {
     let feedback = feedback.trim();
     if feedback.is_empty() || feedback.len() > MOST {
         let message = format!("the feedback is empty, or longer than {MOST} bytes");
         return Err(Failure::usage("usage", message)
             .with_hint("say with --feedback what the next attempt should do differently"));
     }
-    let board = workplace.board();
+    let board = agents.board();
     let task = board.get(id)?;
-    let agents = workplace.agents()?;
-    let trees = workplace.trees().ok();
-    let results = trees.as_ref().map(|trees| Results::new(&agents, trees));
+    let trees = agents.trees().ok();
+    let results = trees.as_ref().map(|trees| Results::new(agents, trees));
     check(&task, board.name().as_str(), results)?;
     let result = task.result().unwrap_or_default();
     let attempt = Attempt {
         work: Some(RejectedWork {
             commit: result.commit.clone(),
-            run: done_by(&result).or_else(|| run_of(&task, &agents)),
+            run: done_by(&result).or_else(|| run_of(&task, agents)),
         }),
         ..Attempt::new(
             format!("rejected-{}", uuid::Uuid::new_v4()),

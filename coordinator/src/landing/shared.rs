@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use taskboard::{Board, LandedAt, Task, TaskId, TaskResult};
 use worktrees::{Base, CreateMode, CreateRequest, Slug, TreeError, Trees, shown_branch};
 
-use super::queue::has_landed;
 use crate::run::{AgentError, Agents};
 use crate::shared_board::result_name;
 
@@ -110,4 +109,10 @@ pub(super) fn note(
     };
     board.proved(id, &result)?;
     Ok(())
+}
+
+/// Whether the board says that this very result has landed, on whatever machine.
+pub(crate) fn has_landed(result: &TaskResult) -> bool {
+    let landed = result.landed.as_ref().filter(|landed| !landed.pending);
+    landed.is_some_and(|landed| Some(&landed.commit) == result.commit.as_ref())
 }

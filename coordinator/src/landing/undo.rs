@@ -11,13 +11,12 @@ use store::name::Name;
 use store::{Category, Failure};
 use taskboard::{Board, Status, Task, TaskId, TaskResult};
 use worktrees::{
-    AfterCheck, Check, Entry, Landing, Slug, TakeBackRequest, TakenBack, TreeError, Trees,
+    AfterCheck, Check, Entry, Landing, SetUp, Slug, TakeBackRequest, TakenBack, TreeError, Trees,
 };
 
 use super::lander::together;
 use crate::run::{Agents, Prove};
 use crate::session_file::{SessionFile, TeamSession};
-use crate::workplace::Workplace;
 
 /// A landing, and what is known of its task.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,15 +57,14 @@ pub struct UndoReport {
 }
 
 /// Everything that has landed in this repository as far as is remembered, newest first.
-pub fn landings(workplace: &Workplace) -> Result<Vec<ListedLanding>, Failure> {
-    settle(workplace)?;
-    let agents = workplace.agents()?;
-    let trees = workplace.trees()?;
+pub fn landings(agents: &Agents) -> Result<Vec<ListedLanding>, Failure> {
+    settle(agents)?;
+    let trees = agents.trees()?;
     let listed = |landing: Landing| {
         let tip = trees.branch_tip(&landing.into).ok().flatten();
         let there = tip.and_then(|tip| trees.contains(&tip, &landing.commit).ok());
         ListedLanding {
-            subject: task_of(&landing, &agents).map(|(_, task)| task.subject),
+            subject: task_of(&landing, agents).map(|(_, task)| task.subject),
             gone: landing.stands() && there != Some(true),
             landing,
         }
@@ -74,11 +72,11 @@ pub fn landings(workplace: &Workplace) -> Result<Vec<ListedLanding>, Failure> {
     Ok(trees.landings()?.into_iter().rev().map(listed).collect())
 }
 
-/// The landing that is meant: `L7`, the number of a task on the workplace's list, the name of a
+/// The landing that is meant: `L7`, the number of a task on the list of `agents`, the name of a
 /// worktree, or the beginning of a commit; the last one that stands if nothing is said.
-pub fn find(given: Option<&str>, workplace: &Workplace) -> Result<ListedLanding, Failure> {
-    let mut standing = landings(workplace)?;
-    let list = workplace.board().name().to_string();
+pub fn find(given: Option<&str>, agents: &Agents) -> Result<ListedLanding, Failure> {
+    let mut standing = landings(agents)?;
+    let list = agents.board().name().to_string();
     let Some(given) = given else {
         let last = standing
             .iter()
@@ -117,26 +115,25 @@ pub fn find(given: Option<&str>, workplace: &Workplace) -> Result<ListedLanding,
 }
 
 /// Undoes a landing. Its task stays completed and is marked as undone: it lands again only if
-/// somebody says so. Its worktree comes back.
+/// somebody says so. Its worktree comes back. A check runs in a tree with this `set_up`.
 pub fn undo(
     landing: &Landing,
     request: &UndoRequest,
-    workplace: &Workplace,
+    set_up: SetUp,
+    agents: &Agents,
     stop: &AtomicBool,
 ) -> Result<UndoReport, Failure> {
-    let agents = workplace.agents()?;
-    let trees = workplace.trees()?;
+    let trees = agents.trees()?;
     if !landing.stands() {
         let message = format!("landing L{} is undone already", landing.id);
         return Err(Failure::refused("undone", message)
             .with_hint("`ccb undo --show` shows the landings there are"));
     }
-    let of = task_of(landing, &agents);
+    let of = task_of(landing, agents);
     let subject = of.as_ref().map(|(_, task)| task.subject.clone());
-    let session = session_of(landing, workplace)?;
-    let check = check_of(landing, request, &session, &agents, &trees)?;
+    let session = session_of(landing, agents)?;
+    let check = check_of(landing, request, &session, agents, &trees)?;
     let timeout = session.verify_timeout.map(Duration::from_secs);
-    let (_, set_up) = workplace.usual_tree()?;
     let taken = trees.take_back(
         landing.id,
         &TakeBackRequest {
@@ -153,7 +150,7 @@ pub fn undo(
     )?;
     let worktree = match request.dry_run {
         true => None,
-        false => finish(landing, &agents, &trees)?,
+        false => finish(landing, agents, &trees)?,
     };
     Ok(UndoReport {
         task: of.map(|(board, task)| (board.name().to_string(), task.id)),
@@ -165,17 +162,12 @@ pub fn undo(
 }
 
 /// Finishes what somebody began to undo who was killed.
-pub fn settle(workplace: &Workplace) -> Result<(), Failure> {
-    let Ok(trees) = workplace.trees() else {
+pub fn settle(agents: &Agents) -> Result<(), Failure> {
+    let Ok(trees) = agents.trees() else {
         return Ok(());
     };
-    let half = trees.half_undone()?;
-    if half.is_empty() {
-        return Ok(());
-    }
-    let agents = workplace.agents()?;
-    for landing in half {
-        finish(&landing, &agents, &trees)?;
+    for landing in trees.half_undone()? {
+        finish(&landing, agents, &trees)?;
     }
     Ok(())
 }
@@ -227,7 +219,7 @@ fn task_of(landing: &Landing, agents: &Agents) -> Option<(Board, Task)> {
 }
 
 /// What the session is like whose work it was.
-fn session_of(landing: &Landing, workplace: &Workplace) -> Result<TeamSession, Failure> {
+fn session_of(landing: &Landing, agents: &Agents) -> Result<TeamSession, Failure> {
     let list = landing
         .task
         .as_deref()
@@ -235,7 +227,7 @@ fn session_of(landing: &Landing, workplace: &Workplace) -> Result<TeamSession, F
     let Some(team) = list.and_then(|(list, _)| Name::new("team", list).ok()) else {
         return Ok(TeamSession::default());
     };
-    let session = SessionFile::new(workplace.home(), &team).session()?;
+    let session = SessionFile::new(agents.home(), &team).session()?;
     Ok(session.unwrap_or_default())
 }
 

@@ -7,9 +7,9 @@ use store::Failure;
 use taskboard::{Board, Snapshot, Status, Task, TaskId};
 use worktrees::{Entry, Landing, Slug, Trees};
 
-use super::queue::{Results, has_landed, is_on_branch};
+use super::queue::{Results, is_on_branch};
+use super::shared::has_landed;
 use crate::run::Agents;
-use crate::workplace::Workplace;
 
 /// Work on a task that is done and on no branch but its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -173,31 +173,30 @@ pub(super) fn to_land(task: &Task, results: Results<'_>) -> Result<Unlanded, Fai
     })
 }
 
-/// What was done for the tasks on the workplace's list and has not landed, in the order of the
+/// What was done for the tasks on the list of `agents` and has not landed, in the order of the
 /// tasks. Work whose landing was undone is among it.
-pub fn candidates(workplace: &Workplace) -> Result<Vec<Unlanded>, Failure> {
-    let board = workplace.board();
+pub fn candidates(agents: &Agents) -> Result<Vec<Unlanded>, Failure> {
+    let board = agents.board();
     if !board.exists() {
         return Ok(Vec::new());
     }
-    let (agents, trees) = (workplace.agents()?, workplace.trees()?);
-    of_board(&board, Results::new(&agents, &trees))
+    let trees = agents.trees()?;
+    of_board(board, Results::new(agents, &trees))
 }
 
 /// The same for every list that has worktrees in this repository.
-pub fn candidates_everywhere(workplace: &Workplace) -> Result<Vec<Unlanded>, Failure> {
-    let agents = workplace.agents()?;
-    let trees = workplace.trees()?;
+pub fn candidates_everywhere(agents: &Agents) -> Result<Vec<Unlanded>, Failure> {
+    let trees = agents.trees()?;
     let mut lists: BTreeMap<String, Board> = BTreeMap::new();
     // What other machines did has no worktree here.
     let own = agents.board().name().to_string();
-    if let Some(board) = agents.shared().and_then(|_| board_of(&own, &agents)) {
+    if let Some(board) = agents.shared().and_then(|_| agents.board_of(&own)) {
         lists.insert(own, board);
     }
     for entry in trees.list()?.iter().filter(|entry| entry.is_live()) {
         if let Some(list) = list_of(entry)
             && !lists.contains_key(list)
-            && let Some(board) = board_of(list, &agents)
+            && let Some(board) = agents.board_of(list)
         {
             lists.insert(list.to_owned(), board);
         }
@@ -206,7 +205,7 @@ pub fn candidates_everywhere(workplace: &Workplace) -> Result<Vec<Unlanded>, Fai
     for board in lists.values() {
         let results = Results {
             list: board.name().as_str(),
-            ..Results::new(&agents, &trees)
+            ..Results::new(agents, &trees)
         };
         all.extend(of_board(board, results)?);
     }
@@ -216,10 +215,6 @@ pub fn candidates_everywhere(workplace: &Workplace) -> Result<Vec<Unlanded>, Fai
 fn list_of(entry: &Entry) -> Option<&str> {
     let made_for = entry.made_for().map(|(list, _)| list);
     entry.task_list.as_deref().or(made_for)
-}
-
-fn board_of(list: &str, agents: &Agents) -> Option<Board> {
-    agents.board_of(list)
 }
 
 fn of_board(board: &Board, results: Results<'_>) -> Result<Vec<Unlanded>, Failure> {

@@ -40,7 +40,7 @@ impl Changes {
 /// Reads the repository, which takes its time: call it on a thread of its own, and again only when the diff is
 /// looked at.
 pub fn changes(given: &str, workplace: &Workplace) -> Result<Changes, Failure> {
-    let found = landing::compare(given, workplace)?;
+    let found = landing::compare(given, &workplace.agents()?)?;
     let trees = workplace.trees()?;
     let mut files = trees.stat(&found.base, &found.to.id)?;
     for file in &mut files {

@@ -25,7 +25,6 @@ pub(crate) mod changes;
 mod elsewhere;
 mod habits;
 mod outage;
-mod perform;
 mod post;
 mod presence;
 mod progress;
@@ -44,7 +43,6 @@ use store::text::clean_cut;
 
 pub use self::changes::{Changes, changes};
 use self::outage::Outage;
-pub use self::perform::act;
 pub use self::progress::{
     AttemptScene, CheckState, DiffSize, Difference, Mark, MarkKind, RunProgress,
 };
@@ -53,7 +51,7 @@ use self::team::TeamReader;
 pub use self::transcript::{Happened, ToolResult, TranscriptEntry, TranscriptReader};
 use self::waiter::Pace;
 pub use self::waiter::{Waiter, WaiterBell, Woken};
-pub use crate::actions::Act;
+pub use crate::act::Act;
 use crate::overview;
 use crate::workplace::Workplace;
 

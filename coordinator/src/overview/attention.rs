@@ -10,11 +10,11 @@ use store::{counted, text};
 use taskboard::{Snapshot, Task, TaskId, Unchecked};
 
 use super::Kind;
-use crate::actions::Act;
-use crate::actions::mail::{in_short, short_id};
+use crate::act::Act;
 use crate::failure_text::FailureText;
 use crate::landing::is_conflict;
 use crate::progress::is_check_failure;
+use mailbox::{in_short, short_id};
 
 /// An agent that has shown nothing for so long is worth a look, in ms.
 pub(crate) const SILENT: i64 = 10 * 60 * 1000;

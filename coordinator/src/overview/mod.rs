@@ -333,7 +333,7 @@ fn look_at(name: &Name, workplace: &Workplace) -> Result<(TeamView, Option<Snaps
         false => None,
     };
     let tasks = snapshot.as_ref().map(Counts::of).unwrap_or_default();
-    let unlanded: Vec<Unlanded> = landing::candidates(workplace).unwrap_or_default();
+    let unlanded: Vec<Unlanded> = landing::candidates(&agents).unwrap_or_default();
     let planned = |snapshot: &Snapshot| {
         let mut tasks = snapshot.tasks();
         tasks.any(|task| fanout::planned_as(task).is_some())

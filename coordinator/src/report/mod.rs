@@ -23,7 +23,8 @@ pub use self::html::{escape, page as html};
 pub use self::model::*;
 pub use self::plan::of_plan;
 use self::trim::Room;
-use crate::fanout::{self, Verdict};
+use crate::director::Verdict;
+use crate::fanout;
 use crate::landing;
 use crate::session_file::{SessionFile, TeamSession};
 use crate::workplace::Workplace;
@@ -279,8 +280,11 @@ fn state_of(found: &Found, cut_short: bool) -> ReportState {
 
 /// The tasks whose work waits to land, and whether that is because a landing was undone.
 fn waiting(workplace: &Workplace) -> HashMap<TaskId, bool> {
-    let all = landing::candidates(workplace).unwrap_or_default();
+    let all = workplace
+        .agents()
+        .map(|agents| landing::candidates(&agents).unwrap_or_default());
     all.into_iter()
+        .flatten()
         .map(|work| (work.task, work.undone))
         .collect()
 }

@@ -1,13 +1,13 @@
 //! What guard and host do from their first instruction: entry points of this same program.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use native::{SharedNative, Together};
 use rustix::process::DumpableBehavior;
 use store::home::Home;
 use swarm::process::{has_descendants, keep, send, take_stdin};
@@ -16,7 +16,7 @@ use swarm::run::{
     HostServices, Hosted, Meta, Parked, Premises, RunDir, SharedPlace, bear_mark, exit_of_dead,
     host, host_finished, host_in,
 };
-use swarm::runtime::Runtime;
+use swarm::runtime::{Runtime, SharedLoop};
 use swarm::starter::{Environment, Starter};
 use worktrees::Lease;
 
@@ -122,27 +122,33 @@ pub fn keeper_main(dir: &Path) -> Result<(), AgentError> {
 }
 
 /// What a host has that shares its process with others.
-pub(super) struct Shared<'a> {
-    /// What its agent shares with theirs.
-    pub(super) together: &'a Together,
+pub struct Shared<'a> {
+    /// The loop its agent shares with theirs.
+    pub shared_loop: &'a dyn SharedLoop,
     /// Where it is.
-    pub(super) premises: Premises<'a>,
+    pub premises: Premises<'a>,
     /// What is held for its agent, if that has slept without a host.
-    pub(super) held: Option<HeldWhileParked>,
+    pub held: Option<HeldWhileParked>,
+}
+
+impl fmt::Debug for Shared<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shared").finish_non_exhaustive()
+    }
 }
 
 /// A run whose agent sleeps and has no host.
 #[derive(Debug)]
-pub(super) struct Asleep {
+pub struct Asleep {
     /// What its next host has to know.
-    pub(super) parked: Parked,
+    pub parked: Parked,
     /// What nobody else may have meanwhile.
-    pub(super) held: HeldWhileParked,
+    pub held: HeldWhileParked,
 }
 
 /// Is the host of `run` until everything is done, or until its agent sleeps and can do without one.
 /// `given` is the environment of whoever started it.
-pub(super) fn supervise(
+pub fn supervise(
     run: &RunDir,
     home: &Home,
     given: &Environment,
@@ -189,9 +195,9 @@ pub(super) fn supervise(
             let failed = |why| Box::new(finish::failed_to_launch(&meta, ExitStatus::Failed, why));
             let runtime: Result<Box<dyn Runtime>, _> = match &shared {
                 Some(shared) => {
-                    let together = shared.together.with_limit(meta.options.mate_max_bytes);
                     let known = shared.premises.parked.as_ref().map(Parked::known);
-                    Ok(Box::new(SharedNative::new(together).knowing(known)) as _)
+                    let max_bytes = meta.options.mate_max_bytes;
+                    Ok(shared.shared_loop.runtime(max_bytes, known))
                 }
                 None => meta.runtime.find(path_of(&env)),
             };
@@ -307,7 +313,8 @@ fn path_of(env: &[(OsString, OsString)]) -> &OsStr {
     path.map_or(OsStr::new(""), |(_, path)| path.as_os_str())
 }
 
-pub(super) fn open(dir: &Path) -> Result<(RunDir, Home), AgentError> {
+/// The run in this directory, and the home it is in.
+pub fn open(dir: &Path) -> Result<(RunDir, Home), AgentError> {
     let not_a_run = || AgentError::Invalid(format!("{}: not a run's directory", dir.display()));
     let run = RunDir::at(dir).ok_or_else(not_a_run)?;
     // <home>/teams/<team>/runs/<id>

@@ -49,7 +49,7 @@ pub(super) struct RunServices {
 
 /// What a run keeps although nobody is its host at the moment.
 #[derive(Debug)]
-pub(super) struct HeldWhileParked {
+pub struct HeldWhileParked {
     tree: Option<Lease>,
     before: Before,
 }

@@ -14,9 +14,9 @@ use taskboard::Status;
 use super::lead;
 use super::{ParkedTask, Session, SessionEvent, SessionUi, Summary, unlanded, verdict_of};
 use crate::actions::team as team_actions;
+use crate::director::Verdict;
 use crate::director::{Ending, LeftTree};
 use crate::failure_text::log_of_task;
-use crate::fanout::Verdict;
 use crate::report;
 use crate::run::{AgentError, Agents};
 use crate::session_file::TeamSession;
@@ -219,7 +219,7 @@ fn summary(
         parked: parked.collect(),
         unlanded: unlanded(session)?,
         left,
-        staying: crate::director::staying_trees(agents)?,
+        staying: crate::landing::staying_trees(agents)?,
         stopped: ending.stopped.clone(),
         report: None,
         lead_failure: None,

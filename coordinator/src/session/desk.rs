@@ -192,7 +192,7 @@ impl Desk {
                 true => "approved",
                 false => "rejected",
             },
-            actions::mail::in_short(&answered.question)
+            mailbox::in_short(&answered.question)
         ));
         Ok(())
     }

@@ -6,7 +6,7 @@ use store::Failure;
 use store::lock::wait_until_free;
 
 use super::{Session, SessionEvent, SessionUi, unlanded};
-use crate::fanout::Verdict;
+use crate::director::Verdict;
 
 /// How often is looked whether to go on.
 const SLICE: Duration = Duration::from_millis(200);

@@ -1,7 +1,8 @@
 //! The lead, where it is an agent: started once, resumed with its conversation, never twice.
 
 use crate::agent::{self, Role, Wish, definitions};
-use crate::director::{DirectorEvent, is_workers};
+use crate::director::DirectorEvent;
+use crate::landing::is_workers;
 use crate::run::Agents;
 use mailbox::{Body, Draft};
 use store::Failure;

@@ -34,12 +34,13 @@ use crate::actions::team as team_actions;
 use crate::agent::{self, Role, TaskCrew, definitions};
 use crate::bystander::Bystander;
 use crate::director::{
-    BaseOf, Closed, Control, Director, DirectorError, Ending, Gate, Landings, Level, Limits,
-    Remote, Seat, Setup, usual_labels,
+    BaseOf, Closed, Control, Director, DirectorError, Ending, Gate, Level, Limits, Remote, Seat,
+    Setup, usual_labels,
 };
-pub use crate::director::{DirectorEvent, LeftTree, Stand, StayingTree, TaskEnd, Why};
-use crate::fanout::Verdict;
+pub use crate::director::{DirectorEvent, LeftTree, Stand, TaskEnd, Verdict, Why};
 use crate::fleet::Fleet;
+use crate::landing::Landings;
+pub use crate::landing::StayingTree;
 use crate::run::Turn;
 use crate::session_file::{SessionFile, TeamSession};
 use crate::workplace::Workplace;
@@ -269,7 +270,7 @@ fn unlanded(session: &Session) -> Result<Vec<TaskId>, Failure> {
         return Ok(Vec::new());
     }
     let agents = session.workplace.agents()?;
-    Ok(crate::director::unlanded(&agents)?)
+    Ok(crate::landing::unlanded(&agents)?)
 }
 
 /// With `landing`, the work on these tasks lands, and nothing else is done.
@@ -281,7 +282,7 @@ fn setup(session: &Session, landing: Option<BTreeSet<TaskId>>) -> Result<Setup, 
     let landings =
         (session.trees && (session.merge == Merge::Auto || landing_only)).then(|| Landings {
             into: into.clone(),
-            strategy: crate::landing::strategy_of(&session.record, workplace),
+            strategy: crate::actions::land::strategy_of(&session.record, workplace),
             check: session.record.verify.clone(),
             set_up: set_up.clone(),
             conflicts_become_tasks: true,
@@ -394,7 +395,7 @@ fn verdict_of(session: &Session, ending: &Ending) -> Result<Verdict, Failure> {
         .filter(|task| !task.is_internal() && task.status != taskboard::Status::Completed);
     // A conflict that nobody here can solve is left to land, and nothing has failed.
     let unreadable = !snapshot.unreadable().is_empty();
-    if unreadable || open.any(|task| !crate::director::is_conflict(task)) {
+    if unreadable || open.any(|task| !crate::landing::is_conflict(task)) {
         return Ok(Verdict::Failed);
     }
     let left = !ending.not_landed.is_empty()

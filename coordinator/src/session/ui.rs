@@ -14,8 +14,9 @@ use worktrees::patch::FileStat;
 
 use super::Session;
 use crate::Finding;
-use crate::director::{DirectorEvent, LeftTree, Stand, StayingTree};
-use crate::fanout::Verdict;
+use crate::director::Verdict;
+use crate::director::{DirectorEvent, LeftTree, Stand};
+use crate::landing::StayingTree;
 use crate::run::Listed;
 
 /// Shows a session, and passes on what a person decides.

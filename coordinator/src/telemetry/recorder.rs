@@ -16,7 +16,7 @@ use super::figures::Figures;
 use super::ledger::Ledger;
 use super::model::{Attribute, Metric, Span, SpanId, SpanKind, TraceId, Value};
 use super::runs::{Happened, Runs};
-use crate::fanout::Verdict;
+use crate::director::Verdict;
 use crate::workplace::Workplace;
 
 /// What is recorded.

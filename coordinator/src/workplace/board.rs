@@ -22,7 +22,7 @@ pub(super) fn address(
     inside_agent: bool,
 ) -> Result<Option<String>, Failure> {
     if inside_agent && asked.board.is_some() {
-        return Err(crate::identity::not_yours(
+        return Err(crate::who::not_yours(
             "an agent works on the board it was started with".into(),
             "leave out --board",
         ));

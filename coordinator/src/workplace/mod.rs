@@ -33,9 +33,9 @@ use self::names::{Here, agent_name, home_path, led_team, list_name, own_name, wo
 pub use self::new_tree::{SetUpWish, TreeWish};
 use self::own::Own;
 use crate::env;
-pub use crate::identity::Who;
 use crate::rosters;
 use crate::run::{Agents, Surroundings, mail_options, tree_options};
+pub use crate::who::Who;
 
 /// What was said for this one call, by flags.
 #[derive(Debug, Clone, Default)]

@@ -9,7 +9,8 @@ use swarm::process::Mark;
 
 use super::Asked;
 use crate::env;
-use crate::identity::{self, Inside, Standing, Who, not_yours};
+use crate::identity::{self, Inside, Standing};
+use crate::who::{Who, not_yours};
 
 /// The agent of ours that this process belongs to.
 #[derive(Debug, Clone)]

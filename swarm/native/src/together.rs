@@ -14,7 +14,7 @@ use serde_json::json;
 use swarm::process::{Child, Ending, Processes};
 use swarm::runtime::{
     Abilities, Agent, Keys, Known, Launch, LaunchError, NativeRuntime, Opening, Pulse, Runtime,
-    drive_lines,
+    SharedLoop, drive_lines,
 };
 use swarm::scope::{self, Scope};
 use tokio::net::unix::pipe;
@@ -55,6 +55,12 @@ impl SharedNative {
     fn kept(&self) -> Option<Kept> {
         let known = self.known.as_ref()?.take()?;
         known.downcast().ok().map(|kept| *kept)
+    }
+}
+
+impl SharedLoop for Together {
+    fn runtime(&self, max_bytes: u64, known: Option<Known>) -> Box<dyn Runtime> {
+        Box::new(SharedNative::new(self.with_limit(max_bytes)).knowing(known))
     }
 }
 

@@ -74,6 +74,13 @@ pub use shell::ShellRuntime;
 
 pub(crate) use event_redactor::EventRedactor;
 
+/// Our own loop, in the process of the host: several agents share one.
+pub trait SharedLoop: fmt::Debug + Send + Sync {
+    /// The runtime of one agent, which may keep no more than `max_bytes` in memory. `known` is what it
+    /// knew when it fell asleep.
+    fn runtime(&self, max_bytes: u64, known: Option<Known>) -> Box<dyn Runtime>;
+}
+
 /// A way to run agents.
 pub trait Runtime: fmt::Debug + Send + Sync {
     /// What it can do.

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
+use coordinator::actions;
 use coordinator::live::{self, Act, Live};
 use coordinator::report::{self, history};
 use coordinator::workplace::Workplace;
@@ -293,7 +294,7 @@ impl Server {
         let answer = self
             .slowly(move || {
                 let stop = AtomicBool::new(false);
-                let said = live::act(&wish.act, &wish.team, &workplace, &stop)?;
+                let said = actions::act(&wish.act, &wish.team, &workplace, &stop)?;
                 Ok(json!({ "said": said }))
             })
             .await;

@@ -12,7 +12,8 @@ use std::path::Path;
 
 use clap::{Args, Subcommand};
 use coordinator::env;
-use coordinator::fanout::{Outcome, Report, TaskReport, Verdict, markdown, schema};
+use coordinator::fanout::{Outcome, Report, TaskReport, markdown, schema};
+use coordinator::session::Verdict;
 use store::Failure;
 
 use crate::context::Context;

@@ -81,7 +81,7 @@ fn row(request: &Request) -> [Cell; 6] {
         Cell::new(&request.from, PLAIN),
         Cell::new(&request.to, PLAIN),
         Cell::new(until, DIM),
-        Cell::new(mail::in_short(&request.question), PLAIN),
+        Cell::new(mailbox::in_short(&request.question), PLAIN),
     ]
 }
 
@@ -107,7 +107,7 @@ fn answer(
     let request = mail::answer(&id, approved, feedback, context)?;
     let text = || {
         let from = clean_line(&request.from);
-        let what = clean_line(&mail::in_short(&request.question));
+        let what = clean_line(&mailbox::in_short(&request.question));
         format!(
             "{GREEN}✔{GREEN:#} {} ({what}); ccb told {from}",
             request.state.as_str()

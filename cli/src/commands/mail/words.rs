@@ -1,6 +1,6 @@
 //! What machines say to each other, as people would say it.
 
-use coordinator::actions::mail::in_short;
+use mailbox::in_short;
 use mailbox::{
     Answered, Body, IdleReason, Message, Protocol, Question, RunStatus, TaskNotification,
 };

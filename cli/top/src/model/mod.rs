@@ -6,7 +6,7 @@ pub(crate) mod transcript;
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
-use coordinator::actions::Act;
+use coordinator::live::Act;
 use coordinator::live::{Changes, Scene};
 use crossterm::event::KeyEvent;
 use taskboard::TaskId;

@@ -1,6 +1,6 @@
 //! What the commands of the keys do where no text is typed and no question is open.
 
-use coordinator::actions::Act;
+use coordinator::live::Act;
 use coordinator::live::{LandState, Need, TaskState};
 use taskboard::Unchecked;
 

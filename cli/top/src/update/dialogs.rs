@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use coordinator::actions::Act;
+use coordinator::live::Act;
 use crossterm::event::{KeyCode, KeyEvent};
 
 use super::act;

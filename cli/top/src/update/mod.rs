@@ -7,7 +7,7 @@ mod typing;
 
 use std::sync::Arc;
 
-use coordinator::actions::Act;
+use coordinator::live::Act;
 use coordinator::live::Scene;
 
 use self::command::{choose, keep_in_view};

@@ -1,6 +1,6 @@
 //! The line that is being typed: to the lead, a filter, or what an act still needs.
 
-use coordinator::actions::Act;
+use coordinator::live::Act;
 use coordinator::session::Decision;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use term::line::decision;

@@ -6,6 +6,7 @@ use roxmltree::{Document, Node};
 use serde_json::Value;
 
 use super::*;
+use crate::director::Verdict;
 
 fn text(text: &str) -> String {
     text.to_owned()

@@ -350,7 +350,10 @@ fn parts_are_merged_with_their_files() {
     }
     let out = root.path().join("all");
     let whole = merge_results(&dirs, Some(&out), secrets(), None).unwrap();
-    assert_eq!((whole.tasks.len(), whole.verdict), (2, Verdict::Done));
+    assert_eq!(
+        (whole.tasks.len(), whole.verdict),
+        (2, crate::director::Verdict::Done)
+    );
     assert_eq!(
         apply(&out, &repo, ApplyOptions::default()).unwrap().tasks,
         ["one", "two"]

@@ -13,8 +13,6 @@
 //! it notices, and its task stays its own.
 
 mod guard;
-mod present;
-mod process;
 mod starter;
 
 use std::fs::File;
@@ -28,7 +26,6 @@ use swarm::process::Mark;
 use swarm::run::{Meta, Standing};
 
 pub use guard::mates_guard_main;
-pub use process::mates_main;
 
 /// The first argument of the guard; the second is the team's directory of ours.
 pub const MATES_GUARD: &str = "__mates";
@@ -46,13 +43,13 @@ const LOG: &str = "mates.log";
 const TAKEN: &[u8] = b"taken";
 
 /// What the process tells its guard of a run: it is written down how it ended.
-const RESULT_WRITTEN: u8 = b'r';
+pub const RESULT_WRITTEN: u8 = b'r';
 /// Everything is done.
-const FINISHED: u8 = b'f';
+pub const FINISHED: u8 = b'f';
 /// Its host could not go on; the guard is to finish it.
-const GIVEN_UP: u8 = b'e';
+pub const GIVEN_UP: u8 = b'e';
 /// Of the process: one of its threads may never end, so it takes in nobody more.
-const RETIRES: u8 = b't';
+pub const RETIRES: u8 = b't';
 
 /// Whether this agent may share a process with others.
 ///
@@ -83,7 +80,7 @@ fn socket_path(dir: &Path) -> PathBuf {
 }
 
 /// A message that names a run.
-fn about(what: u8, run: &Path) -> Vec<u8> {
+pub fn about(what: u8, run: &Path) -> Vec<u8> {
     use std::os::unix::ffi::OsStrExt;
     [&[what], run.as_os_str().as_bytes()].concat()
 }

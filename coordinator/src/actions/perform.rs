@@ -8,9 +8,11 @@ use store::text::{clean_cut, clean_line};
 use store::{Failure, counted};
 use taskboard::{Status, TaskId, Unchecked, Update};
 
-use crate::actions::{Act, Said, Steer, mail, task, write_to};
+use super::land::{self, LandRequest};
+use super::{Said, Steer, mail, task, write_to};
+use crate::act::Act;
 use crate::agent;
-use crate::landing::{self, Everything, LandReport, LandRequest, Landed, UndoRequest};
+use crate::landing::{self, Everything, LandReport, Landed, UndoRequest};
 use crate::rights::{self, may_control};
 use crate::session_file::{SessionFile, TeamSession};
 use crate::workplace::{Who, Workplace};
@@ -104,7 +106,7 @@ fn answer(
 ) -> Result<String, Failure> {
     let id = mail::open_request(request, None, workplace)?;
     let request = mail::answer(&id, approve, why, workplace)?;
-    let what = clean_cut(&mail::in_short(&request.question), REPEATED);
+    let what = clean_cut(&mailbox::in_short(&request.question), REPEATED);
     let (state, from) = (request.state.as_str(), clean_line(&request.from));
     Ok(format!("{state}: {what}; ccb told {from}"))
 }
@@ -139,17 +141,19 @@ fn resume(given: &str, text: Option<String>, workplace: &Workplace) -> Result<St
 }
 
 fn undo(id: TaskId, workplace: &Workplace, stop: &AtomicBool) -> Result<String, Failure> {
-    landing::settle(workplace)?;
-    let landing = landing::find(Some(&id.to_string()), workplace)?.landing;
-    let report = landing::undo(&landing, &UndoRequest::default(), workplace, stop)?;
+    let agents = workplace.agents()?;
+    landing::settle(&agents)?;
+    let landing = landing::find(Some(&id.to_string()), &agents)?.landing;
+    let report = land::undo(&landing, &UndoRequest::default(), workplace, stop)?;
     let subject = clean_cut(&report.subject.unwrap_or_default(), REPEATED);
     let into = clean_line(&landing.into);
     Ok(format!("undid L{} (#{id} {subject}) on {into}", landing.id))
 }
 
 fn reject(id: TaskId, feedback: &str, workplace: &Workplace) -> Result<String, Failure> {
-    landing::settle(workplace)?;
-    let rejected = landing::reject(id, feedback, workplace)?;
+    let agents = workplace.agents()?;
+    landing::settle(&agents)?;
+    let rejected = landing::reject(id, feedback, &agents)?;
     let next = match rejected.directed {
         true => "the running session gives it to an agent".to_owned(),
         false => format!("resume the session: ccb --team {}", workplace.team()?),
@@ -169,9 +173,10 @@ fn retry(id: TaskId, workplace: &Workplace) -> Result<String, Failure> {
 }
 
 fn land(tasks: &[TaskId], workplace: &Workplace, stop: &AtomicBool) -> Result<String, Failure> {
-    landing::settle(workplace)?;
+    let agents = workplace.agents()?;
+    landing::settle(&agents)?;
     let everything = match tasks {
-        [] => landing::everything(workplace)?,
+        [] => landing::everything(&agents)?,
         named => Everything {
             checked: named.to_vec(),
             ..Everything::default()
@@ -179,7 +184,7 @@ fn land(tasks: &[TaskId], workplace: &Workplace, stop: &AtomicBool) -> Result<St
     };
     let waiting = &everything.checked;
     let request = LandRequest::default();
-    let reports = landing::land(waiting, &request, workplace, stop, &mut |_| {})?;
+    let reports = land::land(waiting, &request, workplace, stop, &mut |_| {})?;
     let landed = |report: &&LandReport| matches!(report.outcome, Landed::At(_) | Landed::Nothing);
     let on_branch: Vec<&LandReport> = reports.iter().filter(landed).collect();
     let done = match on_branch.first() {

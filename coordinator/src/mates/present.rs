@@ -4,21 +4,21 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// Knows how many are there.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Presence(Arc<(Mutex<usize>, Condvar)>);
+pub(crate) struct Presence(Arc<(Mutex<usize>, Condvar)>);
 
 /// One of them, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Present(Presence);
+pub(crate) struct Present(Presence);
 
 impl Presence {
     /// One more is there.
-    pub(super) fn enter(&self) -> Present {
+    pub(crate) fn enter(&self) -> Present {
         *self.0.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         Present(self.clone())
     }
 
     /// Waits until nobody is there.
-    pub(super) fn await_nobody(&self) {
+    pub(crate) fn await_nobody(&self) {
         let (count, changed) = &*self.0;
         let mut count = count.lock().unwrap_or_else(PoisonError::into_inner);
         while *count > 0 {

@@ -1,5 +1,7 @@
 //! The process in which the mates of a team are: for each a host, and its loop, on their threads.
 
+mod present;
+
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,11 +14,10 @@ use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
 use swarm::process::{KEEPER, Keeper, MARKER, send};
 use swarm::run::{HandedRun, Premises, RunDir, Waiting};
 
-use super::super::entry::{Asleep, Shared, open, supervise};
-use super::super::error::AgentError;
-use super::present::{Presence, Present};
-use super::{FINISHED, GIVEN_UP, RESULT_WRITTEN, RETIRES, about};
+use self::present::{Presence, Present};
 use crate::env::OWN_PROGRAM;
+use crate::run::mates::{FINISHED, GIVEN_UP, RESULT_WRITTEN, RETIRES, about};
+use crate::run::{AgentError, Asleep, Shared, open, supervise};
 
 /// The stack of a host's thread; what is not touched costs nothing.
 const STACK: usize = 2 * 1024 * 1024;
@@ -153,7 +154,7 @@ impl Mates {
         let mut result_written = || self.tell(RESULT_WRITTEN, path);
         let (parked, held) = asleep.map(|it| (it.parked, it.held)).unzip();
         let shared = Shared {
-            together: &self.together,
+            shared_loop: &self.together,
             premises: Premises {
                 keeper: Some(keeper),
                 result_written: &mut result_written,

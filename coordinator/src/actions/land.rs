@@ -1,0 +1,99 @@
+//! Landing and undoing as a person asks for it: what was not said is as the team's session and the
+//! settings have it.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use store::Failure;
+use taskboard::TaskId;
+use worktrees::{Landing, MergeStrategy};
+
+use crate::landing::{self, LandReport, LandingPolicy, Landings, UndoReport, UndoRequest};
+use crate::run::Prove;
+use crate::session_file::{SessionFile, TeamSession};
+use crate::workplace::Workplace;
+
+/// How work is to land. What is not said is as the team's session has it, else as usual.
+#[derive(Debug, Clone, Default)]
+pub struct LandRequest {
+    /// The branch; usually the one that is checked out in the main worktree.
+    pub into: Option<String>,
+    /// What the branch gets; usually the commits and a merge.
+    pub strategy: Option<MergeStrategy>,
+    /// What must succeed on the merged result, besides the task's own check.
+    pub check: Option<String>,
+    /// How long a check may take.
+    pub check_timeout: Option<Duration>,
+    /// Only say what would happen; runs no check.
+    pub dry_run: bool,
+    /// A conflict becomes a task of its own.
+    pub conflicts_become_tasks: bool,
+    /// A task whose merged result does not pass its check is opened again, with the output.
+    pub reopen: bool,
+}
+
+/// Lands the work of these tasks, which are on the workplace's list; see [`landing::land`].
+pub fn land(
+    tasks: &[TaskId],
+    request: &LandRequest,
+    workplace: &Workplace,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(&LandReport),
+) -> Result<Vec<LandReport>, Failure> {
+    let policy = policy(request, workplace)?;
+    landing::land(tasks, &policy, &workplace.agents()?, stop, tell)
+}
+
+/// Undoes a landing; see [`landing::undo`].
+pub fn undo(
+    landing: &Landing,
+    request: &UndoRequest,
+    workplace: &Workplace,
+    stop: &AtomicBool,
+) -> Result<UndoReport, Failure> {
+    let (_, set_up) = workplace.usual_tree()?;
+    landing::undo(landing, request, set_up, &workplace.agents()?, stop)
+}
+
+/// How work lands: what was said, else what the team's
+/// session says, else the usual.
+fn policy(request: &LandRequest, workplace: &Workplace) -> Result<LandingPolicy, Failure> {
+    let session = SessionFile::new(workplace.home(), &workplace.team()?).session()?;
+    let session = session.unwrap_or_default();
+    let (_, set_up) = workplace.usual_tree()?;
+    let into = match request.into.clone().or(session.into.clone()) {
+        Some(branch) => branch,
+        None => {
+            let trees = workplace.trees()?;
+            let here = trees.whereabouts(trees.main_tree())?;
+            here.branch.ok_or_else(|| {
+                Failure::usage("no_branch", "the main worktree is on no branch")
+                    .with_hint("say with --into where the work goes")
+            })?
+        }
+    };
+    let usual = strategy_of(&session, workplace);
+    let landings = Landings {
+        into,
+        strategy: request.strategy.unwrap_or(usual),
+        check: request.check.clone().or(session.verify.clone()),
+        set_up,
+        conflicts_become_tasks: request.conflicts_become_tasks,
+        only: None,
+    };
+    let session_timeout = session.verify_timeout.map(Duration::from_secs);
+    let timeout = request.check_timeout.or(session_timeout);
+    Ok(LandingPolicy {
+        landings,
+        check_timeout: timeout.unwrap_or(Prove::TIMEOUT),
+        dry_run: request.dry_run,
+        reopen: request.reopen,
+    })
+}
+
+/// What a branch gets from a session where nobody says it for this once: what the session was
+/// told, else the settings, else the commits and a merge.
+pub(crate) fn strategy_of(session: &TeamSession, workplace: &Workplace) -> MergeStrategy {
+    let said = session.strategy.as_deref().and_then(MergeStrategy::parse);
+    said.unwrap_or(workplace.worktree_settings().merge_strategy)
+}

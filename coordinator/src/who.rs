@@ -1,0 +1,43 @@
+//! Who calls, as far as it matters for what a caller may do.
+
+use store::Failure;
+
+/// Who calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    /// Nobody of ours: a person, or a program that is none of our agents.
+    Person,
+    /// An agent that leads its team.
+    Lead,
+    /// One that leads it by planning alone.
+    Coordinator,
+    /// An agent that takes part in a team.
+    Teammate,
+    /// An agent with one piece of work.
+    Worker,
+    /// An agent, but nobody knows which.
+    Unknown,
+}
+
+impl Who {
+    /// Whether it decides for its team: what tasks are checked by, who works on them.
+    pub fn decides(self) -> bool {
+        matches!(self, Self::Person | Self::Lead | Self::Coordinator)
+    }
+
+    pub(crate) fn in_words(self) -> &'static str {
+        match self {
+            Self::Person => "a person",
+            Self::Lead => "the lead",
+            Self::Coordinator => "the coordinator",
+            Self::Teammate => "a teammate",
+            Self::Worker => "a worker",
+            Self::Unknown => "an agent nobody knows",
+        }
+    }
+}
+
+/// A refusal because of who calls.
+pub fn not_yours(message: String, hint: &str) -> Failure {
+    Failure::refused("not_yours", message).with_hint(hint)
+}
