@@ -3,7 +3,7 @@
 //! A process stands in for the agents: it has every run's lock, appends to every transcript
 //! twenty times a second what real agents write (words, tool calls, results), and brings `meta.json`
 //! up to date once a second. Beside it run, one after the other, a process that only looks
-//! ([`coordinator::live`]) at the pace of a view, and `ccb top` on a pseudo-terminal of 160×50.
+//! ([`observe::live`]) at the pace of a view, and `ccb top` on a pseudo-terminal of 160×50.
 //! *CPU %* is of one core; *MB* the largest resident size; *key* the time from `?` to the drawing
 //! that has the frame of the help in it, which no other drawing has.
 
@@ -14,8 +14,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-use coordinator::live::{Live, Woken};
-use coordinator::workplace::{Asked, Workplace};
+use observe::live::{Live, Woken};
+use project::workplace::{Asked, Workplace};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::clock::{Clock, SystemClock, rfc3339};

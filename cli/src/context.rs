@@ -2,7 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use coordinator::workplace::{Asked, Workplace};
+use project::workplace::{Asked, Workplace};
 use store::Failure;
 
 use crate::args::Global;

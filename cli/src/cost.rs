@@ -1,6 +1,6 @@
 //! What agents used, in words.
 
-use coordinator::run::Usage;
+use runs::Usage;
 
 /// A count of tokens as people say it.
 pub(crate) fn short_count(count: u64) -> String {

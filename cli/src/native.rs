@@ -4,8 +4,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
 use clap::Parser;
-use coordinator::env;
 use native::{McpServer, Options, Ports};
+use runs::env;
 use rustix::process::DumpableBehavior;
 use store::Failure;
 
@@ -59,6 +59,6 @@ fn serve_here(args: &[String]) -> Result<Option<UnixStream>, Failure> {
         return Ok(None);
     };
     let context = Context::new(&cli.global, cli.repairs(), Output::new(false))?;
-    coordinator::rights::check("mcp", &context)?;
+    project::rights::check("mcp", &context)?;
     mcp::serve_here(args, &context).map(Some)
 }

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-use coordinator::failure_text::FailureText;
+use runs::failure_text::FailureText;
 use serde_json::Value;
 use store::clock::{Clock, SystemClock, parse_rfc3339};
 use store::{Category, Failure, counted};

@@ -1,7 +1,7 @@
 //! Which row of the table of rights a command is.
 
 use clap::ArgMatches;
-use coordinator::rights::{Row, SESSION, rows};
+use project::rights::{Row, SESSION, rows};
 
 /// The command that was called, as the table names it.
 pub(crate) fn command(matches: &ArgMatches) -> String {
@@ -28,7 +28,7 @@ pub(crate) fn command(matches: &ArgMatches) -> String {
 mod tests {
     use clap::{Command, CommandFactory};
 
-    use coordinator::rights::Say::{self, No, Own, Yes};
+    use project::rights::Say::{self, No, Own, Yes};
 
     use super::*;
     use crate::commands::Cli;

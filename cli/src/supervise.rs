@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use crate::native;
 use coordinator::mates::mates_main;
-use coordinator::run::{
+use runs::{
     AgentError, GUARD, HOOKS, HOST, KEEPER, MATES, MATES_GUARD, guard_main, hooks_main, host_main,
     keeper_main, mates_guard_main,
 };

@@ -7,13 +7,13 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use fanout::PlanFile;
+use observe::report::history;
+use project::workplace::Workplace;
 use serde_json::Value;
 use store::name::Name;
 
 use crate::agent::definitions;
-use crate::fanout::PlanFile;
-use crate::report::history;
-use crate::workplace::Workplace;
 
 /// How long reading descriptions may take. A person waits for the answer with a finger on the key.
 const PATIENCE: Duration = Duration::from_millis(25);

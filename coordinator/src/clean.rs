@@ -6,14 +6,13 @@
 
 use std::collections::BTreeSet;
 
+use observe::overview::{self, TeamView};
+use project::workplace::Workplace;
 use store::Failure;
 use store::name::Name;
 use worktrees::{Keeps, Leftover, LeftoverKind, TreeError, Trees};
 
 use crate::actions::team as team_actions;
-use crate::landing;
-use crate::overview::{self, TeamView};
-use crate::workplace::Workplace;
 
 /// Something that is left, in the repository or for it.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -8,14 +8,13 @@ mod server;
 
 use std::collections::BTreeMap;
 
+use project::workplace::Workplace;
+use runs::{AgentError, Agents};
 use store::Failure;
 use store::agent_id::LEAD;
 use swarm::run::RunError;
 use taskboard::{Status, Task};
 use worktrees::{Entry, Slug};
-
-use crate::run::{AgentError, Agents};
-use crate::workplace::Workplace;
 
 pub use models::{KnownRuntime, Probe, known_runtimes, probe_models, usable_providers};
 #[cfg(feature = "postgres")]

@@ -1,21 +1,19 @@
 //! The fuzz targets of this crate; see [`store::fuzz`].
 
+use observe::live::{Act, changes};
+use observe::report::{escape, moment};
+use runs::failure_text::FailureText;
+use runs::file_rules;
+use runs::fleet::FleetState;
+use runs::session_file::TeamSession;
 use serde_json::Value;
 use store::fuzz::{Target, assert_is_one_plain_line};
 
-use crate::failure_text::FailureText;
-use crate::fanout::fuzz as fanout;
-use crate::file_rules;
-use crate::fleet::FleetState;
-use crate::live::{Act, changes};
-use crate::report::{escape, moment};
-use crate::session_file::TeamSession;
-
 /// The targets of this crate.
 pub const TARGETS: &[Target] = &[
-    ("plan", fanout::plan),
-    ("findings", fanout::findings),
-    ("plan_report", fanout::report),
+    ("plan", fanout::fuzz::plan),
+    ("findings", fanout::fuzz::findings),
+    ("plan_report", fanout::fuzz::report),
     ("diff", diff),
     ("page_text", page_text),
     ("session_records", session_records),

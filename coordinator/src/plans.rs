@@ -3,21 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use director::Interrupted;
+use fanout::{
+    Basis, CheckSpec, Checkout, Equipment, Events, Expanded, FanoutError, Plan, PlanFile,
+    PlannedTask, Report, RunOptions, Selection, Shard, Source, TaskReport, Timings, WholeCheck,
+    expand,
+};
+use observe::report;
+use project::workplace::Workplace;
+use runs::env;
 use store::Failure;
 use store::name::Name;
 use uuid::Uuid;
 use worktrees::patch;
 
 use crate::agent::{PlanCrew, Role, TaskCrew, definitions};
-use crate::director::Interrupted;
-use crate::env;
-use crate::fanout::{
-    self, Basis, CheckSpec, Checkout, Equipment, Events, Expanded, FanoutError, Plan, PlanFile,
-    PlannedTask, Report, RunOptions, Selection, Shard, Source, TaskReport, Timings, WholeCheck,
-    expand,
-};
-use crate::report;
-use crate::workplace::Workplace;
 
 /// Reads standard input to its end.
 pub type Stdin = fn() -> std::io::Result<Vec<u8>>;

@@ -10,20 +10,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use director::{
+    BaseOf, Closed, Control, Director, Level, Limits, Remote, Seat, Setup, usual_labels,
+};
+use director::{Interrupted, Verdict};
+use landing::Landings;
+use project::workplace::Workplace;
+use runs::{Agents, KnownWorker, Prove, host_name};
 use store::Failure;
 use store::agent_id::LEAD;
 use store::name::Name;
 use worktrees::branch_of_remote;
 
 use crate::agent::{self, Role, TaskCrew, definitions};
-use crate::director::{
-    BaseOf, Closed, Control, Director, Level, Limits, Remote, Seat, Setup, usual_labels,
-};
-pub use crate::director::{DirectorEvent, Stand, TaskEnd, Why};
-use crate::director::{Interrupted, Verdict};
-use crate::landing::Landings;
-use crate::run::{Agents, KnownWorker, Prove, host_name};
-use crate::workplace::Workplace;
+pub use director::{DirectorEvent, Stand, TaskEnd, Why};
 
 /// So many of its agents work at once, where nobody says.
 pub const SLOTS: usize = 4;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use coordinator::fanout::{Outcome, Report, Results, TaskReport};
+use fanout::{Outcome, Report, Results, TaskReport};
 use harness::{Answer, Workplace};
 use serde_json::Value;
 use swarm::redact::Secrets;

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use coordinator::actions;
-use coordinator::live::{self, Act, Live, Need, Scene, TaskState, TeamLife, TeamScene};
-use coordinator::workplace::{Asked, Workplace};
+use coordinator::perform;
 use harness::runs::LONG;
 use harness::team_session::SessionScene;
 use harness::{let_go, wait_until, waiting};
 use mailbox::{Permission, Plan, Question};
+use observe::live::{self, Act, Live, Need, Scene, TaskState, TeamLife, TeamScene};
+use project::workplace::{Asked, Workplace};
 use serde_json::{Value, json};
 use store::Failure;
 use store::clock::{Clock, SystemClock};
@@ -58,7 +58,7 @@ pub(crate) fn look_until(
 }
 
 fn act(scene: &SessionScene, act: &Act) -> Result<String, Failure> {
-    actions::act(act, "board", &workplace(scene), &AtomicBool::new(false))
+    perform::act(act, "board", &workplace(scene), &AtomicBool::new(false))
 }
 
 fn state(team: &TeamScene, number: u64) -> Option<TaskState> {
@@ -384,7 +384,7 @@ fn damaged_and_newer_files_are_said_and_the_rest_is_shown() {
 
 #[test]
 fn a_wait_ends_when_something_happens_and_when_somebody_rings() {
-    use coordinator::live::Woken;
+    use observe::live::Woken;
     let scene = SessionScene::new(CCB);
     scene.task("one", &["--run", "true"]);
     let mut live = Live::open(&workplace(&scene)).unwrap();

@@ -1,8 +1,8 @@
 //! A team that is deleted while a person watches it.
 
-use coordinator::live::{Live, TeamLife};
-use coordinator::workplace::{Asked, Workplace};
 use harness::team_session::SessionScene;
+use observe::live::{Live, TeamLife};
+use project::workplace::{Asked, Workplace};
 use store::clock::{Clock, SystemClock};
 
 use crate::CCB;

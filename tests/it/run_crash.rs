@@ -278,7 +278,8 @@ fn every_point_of_a_run_is_visited_by_some_scenario() {
     let declared = swarm::FAULT_POINTS
         .iter()
         .chain(native::FAULT_POINTS)
-        .chain(coordinator::FAULT_POINTS)
+        .chain(runs::FAULT_POINTS)
+        .chain(landing::FAULT_POINTS)
         .map(|point| point.name())
         // Points of ccb's own loop that write nothing: `mates.rs`. Points of landings are no part
         // of a run: `tests/postgres/workers.rs`.

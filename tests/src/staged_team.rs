@@ -335,7 +335,7 @@ fn put_finished(home: &store::home::Home, team: &Name) {
 }
 
 fn put_mail(scene: &SessionScene) {
-    let place = coordinator::workplace::Workplace::open(&coordinator::workplace::Asked {
+    let place = project::workplace::Workplace::open(&project::workplace::Asked {
         team: Some("board".into()),
         home: Some(scene.home.path().to_owned()),
         directory: Some(scene.repo.main().to_owned()),

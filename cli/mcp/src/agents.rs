@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use coordinator::agent::service::{AgentOutput, AgentResult, AgentService, Spawned, Wait};
 use coordinator::agent::{Role, Wish};
-use coordinator::env;
-use coordinator::run::Listed;
-use coordinator::workplace::Workplace;
+use project::workplace::Workplace;
+use runs::Listed;
+use runs::env;
 use serde_json::{Value, json};
 use store::agent_id::AgentId;
 use store::{Category, Failure};

@@ -2,7 +2,7 @@
 
 use coordinator::actions::task;
 use coordinator::agent::Role;
-use coordinator::workplace::Workplace;
+use project::workplace::Workplace;
 use serde_json::json;
 use store::Failure;
 use taskboard::{NewTask, Reference, Snapshot, Status, Task, TaskId, Unchecked, Update};

@@ -69,7 +69,7 @@ use self::server::Server;
 use self::transport::{Client, Mailroom};
 use coordinator::agent::service::AgentService;
 use coordinator::agent::{OwnAgents, Role};
-use coordinator::workplace::Workplace;
+use project::workplace::Workplace;
 use store::Failure;
 use swarm::scope;
 

@@ -10,9 +10,9 @@ use team::{NewMember, TeamError};
 use coordinator::actions::plan_mode::plans;
 use coordinator::actions::team::directory;
 use coordinator::agent::Role;
-use coordinator::env;
-use coordinator::run::Outside;
-use coordinator::workplace::Workplace;
+use project::workplace::Workplace;
+use runs::Outside;
+use runs::env;
 
 /// One client's place. Its identity is fixed; its team can change if it leads one.
 #[derive(Debug)]

@@ -2,8 +2,8 @@
 
 use coordinator::actions::mail::{self, Letter, Reached};
 use coordinator::agent::service::{AgentService, Messaged};
-use coordinator::workplace::Workplace;
 use mailbox::{Mode, Question, Shutdown};
+use project::workplace::Workplace;
 use serde_json::{Map, Value, json};
 use store::Failure;
 use store::agent_id::AgentId;

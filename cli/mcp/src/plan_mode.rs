@@ -1,8 +1,8 @@
 //! `EnterPlanMode` and `ExitPlanMode`.
 
 use coordinator::actions::plan_mode;
-use coordinator::workplace::Workplace;
 use mailbox::AllowedPrompt;
+use project::workplace::Workplace;
 use serde_json::{Value, json};
 use store::Failure;
 

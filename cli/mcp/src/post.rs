@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use coordinator::workplace::Workplace;
 use mailbox::{Consumer, Follow, Inbox, MailError, Mailbox, MessageState, render_parts};
+use project::workplace::Workplace;
 use serde_json::{Value, json};
 use store::Failure;
 use store::fifo::Bell;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use coordinator::agent::bounds;
 use coordinator::agent::service::{AgentService, Wait};
 use coordinator::agent::{ENTER_PLAN, PLAN};
-use coordinator::workplace::Workplace;
+use project::workplace::Workplace;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CancelledNotificationParam, CustomRequest,
     CustomResult, ErrorData, Implementation, JsonObject, ListToolsResult, PaginatedRequestParams,

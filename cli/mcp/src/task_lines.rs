@@ -1,7 +1,7 @@
 //! `TaskList`: the board in few words, however many tasks are on it.
 
 use coordinator::actions::task;
-use coordinator::workplace::Workplace;
+use project::workplace::Workplace;
 use store::Failure;
 use taskboard::{Snapshot, Status, Task, TaskId, Unchecked};
 

@@ -1,7 +1,7 @@
 //! `TeamCreate` and `TeamDelete`.
 
 use coordinator::actions::team;
-use coordinator::workplace::Workplace;
+use project::workplace::Workplace;
 use store::Failure;
 use store::name::Name;
 

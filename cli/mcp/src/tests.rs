@@ -10,8 +10,8 @@ use coordinator::agent::Wish;
 use coordinator::agent::service::{
     AgentOutput, AgentResult, AgentUsage, Messaged, Receipt, Spawned, Wait,
 };
-use coordinator::run::Listed;
 use mailbox::{Posted, Priority};
+use runs::Listed;
 use serde_json::{Value, json};
 use swarm::run::Meta;
 

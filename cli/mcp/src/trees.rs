@@ -1,7 +1,7 @@
 //! `EnterWorktree` and `ExitWorktree`: the caller's own tree, nobody else's.
 
 use coordinator::actions::worktree::{self, Leave};
-use coordinator::workplace::{TreeWish, Workplace};
+use project::workplace::{TreeWish, Workplace};
 use store::Failure;
 use worktrees::Slug;
 

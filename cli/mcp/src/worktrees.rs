@@ -2,8 +2,8 @@
 
 use coordinator::actions::trees::{self, ListOptions, ListedTree, RemoveOptions};
 use coordinator::actions::worktree::to_json;
-use coordinator::rights;
-use coordinator::workplace::{TreeWish, Workplace};
+use project::rights;
+use project::workplace::{TreeWish, Workplace};
 use serde_json::json;
 use store::Failure;
 use store::text::short_commit;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use coordinator::session::Verdict;
 use coordinator::telemetry::{About, Recorder, Span, SpanId};
-use coordinator::workplace::Workplace;
+use project::workplace::Workplace;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use store::clock::{Clock, SystemClock};
 use taskboard::TaskId;

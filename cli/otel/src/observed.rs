@@ -3,11 +3,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use coordinator::env;
-use coordinator::fanout::{Events, FanoutEvent};
 use coordinator::session::Verdict;
 use coordinator::session::{Decision, DirectorEvent, Offer, SessionEvent, SessionUi};
-use coordinator::workplace::Workplace;
+use fanout::{Events, FanoutEvent};
+use project::workplace::Workplace;
+use runs::env;
 use store::Failure;
 use store::name::Name;
 use taskboard::TaskId;

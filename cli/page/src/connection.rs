@@ -3,7 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 
-use coordinator::peer::Peer;
+use runs::peer::Peer;
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use coordinator::live::{
+use observe::live::{
     Act, AgentScene, Attention, CheckState, DirectorScene, GraphScene, LandState, LeadScene, Scene,
     TaskScene, TaskState, TeamLife, TeamScene,
 };
@@ -144,7 +144,7 @@ fn team_head(team: &TeamScene) -> Value {
 }
 
 fn mail(team: &TeamScene) -> Value {
-    let one = |mail: &coordinator::live::MailScene| json!({"from": mail.from, "to": mail.to, "kind": mail.kind, "at": mail.sent_ms, "text": clean_cut(&mail.summary, SHORT)});
+    let one = |mail: &observe::live::MailScene| json!({"from": mail.from, "to": mail.to, "kind": mail.kind, "at": mail.sent_ms, "text": clean_cut(&mail.summary, SHORT)});
     let last = team.mail.iter().rev().take(50).map(one);
     Value::Array(last.collect())
 }
@@ -193,7 +193,7 @@ fn task_line(task: &TaskScene) -> Value {
 /// All there is to know of a task.
 pub(super) fn task_whole(task: &TaskScene) -> Value {
     let mut json = task_line(task);
-    let attempt = |one: &coordinator::live::AttemptScene| {
+    let attempt = |one: &observe::live::AttemptScene| {
         json!({
             "status": one.status, "why": one.why, "printed": one.printed.join("\n"),
             "at": one.at_ms, "counts": one.counts,

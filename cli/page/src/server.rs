@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use coordinator::workplace::Workplace;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use project::workplace::Workplace;
 use rustix::process::DumpableBehavior;
 use serde_json::json;
 use store::{Failure, atomic};

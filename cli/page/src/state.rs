@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use coordinator::live::Scene;
+use observe::live::Scene;
 use tokio::sync::watch;
 
 use super::pieces::Change;

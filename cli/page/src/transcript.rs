@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use coordinator::live::{Happened, TranscriptEntry, TranscriptReader};
 use hyper::body::Bytes;
+use observe::live::{Happened, TranscriptEntry, TranscriptReader};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use coordinator::live::{Live, WaiterBell};
-use coordinator::workplace::Workplace;
+use observe::live::{Live, WaiterBell};
+use project::workplace::Workplace;
 use store::Failure;
 use store::clock::{Clock, SystemClock};
 

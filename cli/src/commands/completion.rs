@@ -17,7 +17,7 @@ use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use clap_complete::env::{Elvish, Fish, Powershell, Shells, Zsh};
 use coordinator::candidates::{self, Candidate};
-use coordinator::workplace::{Asked, Workplace};
+use project::workplace::{Asked, Workplace};
 use store::Failure;
 use term::table::fit;
 

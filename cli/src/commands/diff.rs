@@ -1,7 +1,7 @@
 use std::process::ExitStatus;
 
 use clap::Args;
-use coordinator::landing::{self, Changed, Comparison};
+use landing::{Changed, Comparison};
 use serde_json::{Value, json};
 use store::Failure;
 use worktrees::{Trees, patch};

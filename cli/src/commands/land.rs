@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use clap::Args;
 use coordinator::actions::land::{LandRequest, land};
-use coordinator::landing::{self, Everything, LandReport, Landed, Unlanded};
+use landing::{Everything, LandReport, Landed, Unlanded};
 use serde_json::{Value, json};
 use store::duration::DurationFormat;
 use store::{Category, Failure};

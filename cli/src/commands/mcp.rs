@@ -2,8 +2,8 @@ use std::os::unix::net::UnixStream;
 
 use clap::Args;
 use coordinator::agent::Role;
-use coordinator::rights::not_yours;
-use coordinator::workplace::Who;
+use project::rights::not_yours;
+use project::workplace::Who;
 use store::Failure;
 
 use crate::args::one_of;

@@ -194,7 +194,7 @@ impl Cli {
 /// Runs what was asked for, which `name` stands for in the table of rights.
 pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, Failure> {
     if cli.command.is_some() {
-        coordinator::rights::check(name, context)?;
+        project::rights::check(name, context)?;
     }
     if starts_git(cli) {
         signals::end_programs_first();
@@ -243,7 +243,7 @@ pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, 
                 return Err(unknown(&cli.session.prompt));
             }
             if named || !cli.session.prompt.is_empty() {
-                coordinator::rights::check(name, context)?;
+                project::rights::check(name, context)?;
                 return session::run(&cli.session, context);
             }
             if !cli.session.is_empty() {

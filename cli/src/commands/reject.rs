@@ -1,5 +1,4 @@
 use clap::Args;
-use coordinator::landing;
 use serde_json::json;
 use store::Failure;
 use taskboard::TaskId;

@@ -2,7 +2,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use coordinator::report::{self, Report, ReportState};
+use observe::report::{self, Report, ReportState};
 use serde_json::json;
 use store::atomic::{self, Durability};
 use store::{Category, Failure, counted};

@@ -1,5 +1,5 @@
 use clap::Args;
-use coordinator::report::history::{self, Summary};
+use observe::report::history::{self, Summary};
 use serde_json::json;
 use store::Failure;
 use term::table::{Cell, render};

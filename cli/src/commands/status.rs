@@ -2,9 +2,9 @@ use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 use clap::Args;
-use coordinator::overview::{self, AgentView, Attention, Counts, Kind, Need, Overview, TeamView};
-use coordinator::run::Usage;
 use mailbox::Request;
+use observe::overview::{self, AgentView, Attention, Counts, Kind, Need, Overview, TeamView};
+use runs::Usage;
 use serde_json::{Value, json};
 use store::{Failure, counted};
 use term::table::fit;

@@ -2,9 +2,9 @@
 
 use clap::Args;
 use coordinator::agent::definitions;
-use coordinator::rights::not_yours;
-use coordinator::workplace::Who;
-use coordinator::workplace::hooks;
+use project::rights::not_yours;
+use project::workplace::Who;
+use project::workplace::hooks;
 use serde_json::{Value, json};
 use store::Failure;
 use store::clock::SystemClock;

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use clap::Args;
 use coordinator::actions::land::undo;
-use coordinator::landing::{self, ListedLanding, UndoReport, UndoRequest};
+use landing::{ListedLanding, UndoReport, UndoRequest};
 use serde_json::{Value, json};
 use store::Failure;
 use store::duration::DurationFormat;

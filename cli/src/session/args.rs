@@ -3,7 +3,7 @@ use std::io::IsTerminal;
 use std::time::Duration;
 
 use clap::Args;
-use coordinator::env;
+use runs::env;
 
 use coordinator::session::{Mates, Merge, Request};
 use store::duration::DurationFormat;

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anstyle::Style;
 use coordinator::Finding;
-use coordinator::failure_text::log_of_run;
-use coordinator::run::{Agents, Listed};
 use coordinator::session::{Decision, DirectorEvent, Offer, Session, SessionEvent, SessionUi};
 use mailbox::{Message, Request};
 use mailbox::{in_short, short_id};
+use runs::failure_text::log_of_run;
+use runs::{Agents, Listed};
 use serde_json::{Value, json};
 use store::clock::{Clock, SystemClock, rfc3339};
 use store::{Failure, counted};

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use coordinator::env;
-use coordinator::fanout::{Events, FanoutEvent, Verdict};
 use coordinator::session::SessionUi;
-use coordinator::workplace::Workplace;
+use director::Verdict;
+use fanout::{Events, FanoutEvent};
+use project::workplace::Workplace;
+use runs::env;
 
 fn say(note: impl FnOnce(&str)) {
     let asked = [

@@ -7,9 +7,9 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use coordinator::actions;
-use coordinator::live::{self, Act, Live, Scene, TranscriptReader, WaiterBell, Woken};
-use coordinator::workplace::Workplace;
+use coordinator::perform;
+use observe::live::{self, Act, Live, Scene, TranscriptReader, WaiterBell, Woken};
+use project::workplace::Workplace;
 use store::Failure;
 use store::clock::{Clock, SystemClock};
 use store::name::Name;
@@ -72,7 +72,7 @@ impl Hands {
         let (workplace, to) = (self.workplace.clone(), self.to.clone());
         let (bell, stop) = (self.bell.clone(), Arc::clone(&self.stop));
         std::thread::spawn(move || {
-            let done = actions::act(&act, &team, &workplace, &stop);
+            let done = perform::act(&act, &team, &workplace, &stop);
             to.send(Message::Done(done.map_err(|error| words(&error))))
                 .ok();
             bell.ring();

@@ -47,7 +47,7 @@ use std::io::{self, BufWriter, Stdout};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
-use coordinator::workplace::Workplace;
+use project::workplace::Workplace;
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use store::Failure;
@@ -267,7 +267,7 @@ impl Shown<'_> {
 
 /// What goes on without the view.
 fn farewell(model: &Model) -> Vec<String> {
-    use coordinator::live::TeamLife;
+    use observe::live::TeamLife;
     let running = model
         .scene
         .teams

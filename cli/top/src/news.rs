@@ -1,7 +1,7 @@
 //! What has happened between two looks, in lines: for whoever watches a team that another process
 //! directs.
 
-use coordinator::live::{LandState, Scene, TaskScene, TaskState, TeamLife, TeamScene};
+use observe::live::{LandState, Scene, TaskScene, TaskState, TeamLife, TeamScene};
 use taskboard::Unchecked;
 
 use super::model::{LogLine, Tone};

@@ -4,14 +4,13 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use landing::{LandReport, LandingPolicy, Landings, UndoReport, UndoRequest};
+use project::workplace::Workplace;
+use runs::Prove;
+use runs::session_file::{SessionFile, TeamSession};
 use store::Failure;
 use taskboard::TaskId;
 use worktrees::{Landing, MergeStrategy};
-
-use crate::landing::{self, LandReport, LandingPolicy, Landings, UndoReport, UndoRequest};
-use crate::run::Prove;
-use crate::session_file::{SessionFile, TeamSession};
-use crate::workplace::Workplace;
 
 /// How work is to land. What is not said is as the team's session has it, else as usual.
 #[derive(Debug, Clone, Default)]

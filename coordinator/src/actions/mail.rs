@@ -4,13 +4,13 @@ use mailbox::{
     Body, DEFAULT_DEADLINE, Draft, Posted, Priority, Question, Reply, Request, RequestState,
     short_id,
 };
+use project::workplace::Workplace;
 use serde_json::{Value, json};
 use store::Failure;
 use store::name::Name;
 use uuid::Uuid;
 
 use super::{plan_mode, recipients};
-use crate::workplace::Workplace;
 
 /// How long a summary made of the first line may get, in characters.
 const SUMMARY: usize = 100;

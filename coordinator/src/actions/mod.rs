@@ -5,7 +5,6 @@
 
 pub mod land;
 pub mod mail;
-mod perform;
 pub mod plan_mode;
 pub mod recipients;
 mod steer;
@@ -15,5 +14,4 @@ pub mod team;
 pub mod trees;
 pub mod worktree;
 
-pub use self::perform::act;
 pub(crate) use self::steer::{Said, Steer, write_to};

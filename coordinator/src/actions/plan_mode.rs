@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use mailbox::{AllowedPrompt, DEFAULT_DEADLINE, Mode, Plan, Question, Request};
+use project::workplace::Workplace;
 use store::Failure;
 use store::agent_id::LEAD;
 use store::atomic::{self, Durability, Staged};
@@ -14,7 +15,6 @@ use swarm::definitions::PermissionMode;
 use team::{Member, TeamError};
 
 use super::mail;
-use crate::workplace::Workplace;
 
 /// The mode in which a member may only plan.
 const PLAN_MODE: &str = "plan";

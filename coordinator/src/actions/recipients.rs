@@ -1,11 +1,10 @@
 //! Who can be written to.
 
+use project::workplace::Workplace;
 use store::agent_id::{AgentId, LEAD};
 use store::name::Name;
 use store::{Category, Failure};
 use team::TeamError;
-
-use crate::workplace::Workplace;
 
 /// A member of the team, as far as mail is concerned.
 #[derive(Debug, Clone)]

@@ -1,14 +1,14 @@
 //! What whoever leads a session can say, from its own terminal or from any other.
 
 use mailbox::Priority;
+use project::workplace::Workplace;
+use runs::Agents;
 use store::Failure;
 use store::agent_id::LEAD;
 use store::name::Name;
 use taskboard::{NewTask, Task, TaskFacts};
 
 use super::task;
-use crate::run::Agents;
-use crate::workplace::Workplace;
 
 /// How long a summary made of the first line may get, in characters.
 const SUMMARY: usize = 200;

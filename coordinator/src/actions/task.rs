@@ -1,6 +1,9 @@
 //! Tasks: what is done with them, and the JSON that says so.
 
 use mailbox::{Body, Draft, Protocol, TaskAssignment};
+use project::workplace::Workplace;
+use project::workplace::hooks::{self, BeforeDone};
+use runs::identity::Standing;
 use serde_json::{Value, json};
 use store::Failure;
 use store::agent_id::LEAD;
@@ -12,9 +15,6 @@ use taskboard::{
 use team::TeamError;
 
 use super::task_rights::{may_delete, may_update};
-use crate::identity::Standing;
-use crate::workplace::Workplace;
-use crate::workplace::hooks::{self, BeforeDone};
 
 /// Tasks as they are now, and what is wrong with them.
 #[derive(Debug)]

@@ -3,11 +3,10 @@
 //! A person and the lead decide about tasks. Other agents work on them: they change their own,
 //! and leave alone what says when a task is done.
 
+use project::rights::{not_for, not_yours};
+use project::workplace::{Who, Workplace};
 use store::Failure;
 use taskboard::{Caller, Status, TaskId, Update};
-
-use crate::rights::{not_for, not_yours};
-use crate::workplace::{Who, Workplace};
 
 /// Refuses a change that is not the caller's to make.
 pub(super) fn may_update(

@@ -1,15 +1,13 @@
 //! Teams: made and deleted.
 
-use crate::{Deleted, Force, delete_team};
+use project::rights::not_yours;
+use project::workplace::{Who, Workplace};
+use runs::env;
+use runs::{Deleted, Force, delete_team};
 use serde_json::{Value, json};
 use store::Failure;
 use store::name::Name;
 use team::{NewTeam, Roster, Team};
-
-use crate::env;
-use crate::fanout;
-use crate::rights::not_yours;
-use crate::workplace::{Who, Workplace};
 
 /// The team of this name, if that is one.
 pub fn team(name: &str, workplace: &Workplace) -> Result<Team, Failure> {

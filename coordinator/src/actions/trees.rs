@@ -3,6 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
+use project::workplace::Who;
+use project::workplace::hooks::{BeforeDone, TreeRemover};
+use project::workplace::{TreeWish, Workplace};
+use runs::binding::Binder;
 use serde_json::{Value, json};
 use store::agent_id::LEAD;
 use store::{Category, Failure};
@@ -13,10 +17,6 @@ use worktrees::{
 };
 
 use super::worktree::{fill_behind, making, to_json};
-use crate::binding::Binder;
-use crate::workplace::Who;
-use crate::workplace::hooks::{BeforeDone, TreeRemover};
-use crate::workplace::{TreeWish, Workplace};
 
 /// How many worktrees are looked into at the same time.
 const AT_ONCE: usize = 4;

@@ -10,12 +10,10 @@ use store::name::Name;
 use taskboard::TaskId;
 use worktrees::{CreateRequest, Created, Entry, RemoveRequest, Slug, TreeError, Trees};
 
-use crate::landing;
-
-use crate::session_file::SessionFile;
-use crate::visit::{Left, Visit, VisitRecord};
-use crate::workplace::hooks::TreeRemover;
-use crate::workplace::{TreeWish, Workplace};
+use project::visit::{Left, Visit, VisitRecord};
+use project::workplace::hooks::TreeRemover;
+use project::workplace::{TreeWish, Workplace};
+use runs::session_file::SessionFile;
 
 /// How a tree is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

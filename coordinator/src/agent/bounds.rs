@@ -1,7 +1,9 @@
 //! How much an agent may be given: what its definition leaves it, and never more than whoever
 //! starts it has.
 
-use crate::run::{Grants, LaunchPlan, Spawn};
+use project::rights::{not_for, not_yours};
+use project::workplace::Workplace;
+use runs::{Grants, LaunchPlan, Spawn};
 use store::Failure;
 use swarm::definitions::PermissionMode;
 use swarm::run::{Meta, RunError, RuntimeSpec};
@@ -12,8 +14,6 @@ use super::definition_keys::is_inside_program;
 use super::describe::Wish;
 use crate::actions::recipients;
 use crate::agent::Role;
-use crate::rights::{not_for, not_yours};
-use crate::workplace::Workplace;
 
 /// What a teammate cannot do without: to say how far its task is, and to answer.
 const NEEDED: [&str; 2] = ["TaskUpdate", "SendMessage"];

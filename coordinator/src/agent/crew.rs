@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::director::{Crew, Job, Terms};
-use crate::fanout::{PlannedTask, TaskIsolation, failed_before, pin_name, planned_as};
-use crate::run::Spawn;
+use director::{Crew, Job, Terms};
+use fanout::{PlannedTask, TaskIsolation, failed_before, pin_name, planned_as};
+use project::workplace::Workplace;
+use runs::Spawn;
 use store::settings::AgentLimits;
 use swarm::definitions::{Definitions, PermissionMode};
 use taskboard::Task;
@@ -13,7 +14,6 @@ use worktrees::{Base, SetUp};
 
 use super::describe::{Wish, describe};
 use super::role::Role;
-use crate::workplace::Workplace;
 
 /// How much of what went wrong is passed on in a variable.
 const MAX_FAILURE: usize = 8 * 1024;

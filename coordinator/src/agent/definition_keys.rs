@@ -3,7 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::run::LaunchPlan;
+use project::workplace::Workplace;
+use runs::LaunchPlan;
+use runs::env;
 use serde_json::{Map, Value};
 use store::Failure;
 use store::settings::ConfigHome;
@@ -12,9 +14,6 @@ use swarm::hooks::HookEvent;
 use swarm::runtime::McpServer;
 use swarm::tools::OWN_SERVER;
 use swarm::trust::{Item, Places, SERVERS, Servers, servers_of};
-
-use crate::env;
-use crate::workplace::Workplace;
 
 /// The longest skill that is loaded.
 const MAX_SKILL: usize = 256 * 1024;

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use project::workplace::Workplace;
+use runs::env;
 use store::Failure;
 use swarm::definitions::{Definitions, Found, Problem, Source, Sources};
 
 use super::workers::USUAL_TYPE;
-use crate::env;
-use crate::workplace::Workplace;
 
 /// Where whoever manages this machine keeps definitions; the place Claude Code uses.
 const MANAGED: &str = if cfg!(target_os = "macos") {

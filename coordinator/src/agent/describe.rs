@@ -4,8 +4,10 @@
 
 use std::path::PathBuf;
 
-use crate::identity::Standing;
-use crate::run::{DefinedHooks, LaunchPlan, MadeBy, Prove, Spawn, WorksIn};
+use project::workplace::Workplace;
+use runs::env;
+use runs::identity::Standing;
+use runs::{DefinedHooks, LaunchPlan, MadeBy, Prove, Spawn, WorksIn};
 use store::Failure;
 use store::agent_id::LEAD;
 use store::name::Name;
@@ -28,8 +30,6 @@ use super::providers::put_provider;
 use super::role::Role;
 use super::runtimes::runtime;
 use super::sandbox;
-use crate::env;
-use crate::workplace::Workplace;
 
 /// The type of an agent nobody gave one.
 const GENERAL: &str = "general-purpose";

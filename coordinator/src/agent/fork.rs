@@ -3,6 +3,9 @@
 use std::path::Path;
 
 use native::{ForkPoint, fork_point};
+use project::workplace::Workplace;
+use runs::LaunchPlan;
+use runs::identity::Standing;
 use store::Failure;
 use swarm::fork::may_fork;
 use swarm::run::Meta;
@@ -11,9 +14,6 @@ use uuid::Uuid;
 
 use super::describe::{Wish, limits, proof};
 use super::role::Role;
-use crate::identity::Standing;
-use crate::run::LaunchPlan;
-use crate::workplace::Workplace;
 
 /// An agent that is to be copied.
 #[derive(Debug)]

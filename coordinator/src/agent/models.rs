@@ -1,13 +1,13 @@
 //! Which model an agent gets, by the name its program knows.
 
+use project::workplace::Workplace;
+use runs::env;
 use swarm::definitions::{Definition, PermissionMode};
 use swarm::model::ModelChoice;
 use swarm::run::RuntimeSpec;
 use swarm::runtime::RuntimeKind;
 
 use super::describe::Wish;
-use crate::env;
-use crate::workplace::Workplace;
 
 /// Names of models that only Claude Code knows.
 const CLAUDE_ALIASES: [&str; 4] = ["haiku", "opus", "opusplan", "sonnet"];

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use project::workplace::Workplace;
+use runs::{Launched, Listed, Outcome, Spawn};
 use store::Failure;
 use store::agent_id::AgentId;
 use swarm::run::{Entry, tail_of_output};
@@ -14,8 +16,6 @@ use super::service::{
 use super::workers::Workers;
 use super::{Role, bounds, definitions};
 use crate::actions::mail::Letter;
-use crate::run::{Launched, Listed, Outcome, Spawn};
-use crate::workplace::Workplace;
 
 /// How often a wait looks whether somebody still waits.
 const SLICE: Duration = Duration::from_millis(200);

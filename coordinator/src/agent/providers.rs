@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use project::workplace::Workplace;
+use runs::env;
 use store::Failure;
 use store::settings::ProviderSettings;
 use swarm::provider::Provider;
@@ -12,8 +14,6 @@ use swarm::runtime::RuntimeKind;
 use swarm::trust::{Item, Places};
 
 use super::models::known_model;
-use crate::env;
-use crate::workplace::Workplace;
 
 /// What an agent on `native` that gets these variables has to choose from.
 struct Choice<'a> {

@@ -1,5 +1,6 @@
 //! What runs an agent: a runtime of the settings, or one everybody has.
 
+use project::workplace::Workplace;
 use store::Failure;
 use store::settings::RuntimeSettings;
 use swarm::definitions::Definition;
@@ -10,7 +11,6 @@ use taskboard::Task;
 
 use super::describe::Wish;
 use super::providers::check_key;
-use crate::workplace::Workplace;
 
 /// What runs the agents of a session: what was named, else the usual one, else the shell,
 /// because a session can do without a model.

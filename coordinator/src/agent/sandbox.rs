@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
+use project::workplace::Workplace;
 use store::Failure;
 use store::settings::{RuntimeKind, SandboxMode};
 use swarm::run::RuntimeSpec;
 use swarm::sandbox::Sandbox;
-
-use crate::workplace::Workplace;
 
 /// What the settings say for an agent of this runtime. Commands of our own loop are confined unless
 /// somebody says otherwise, other programs only if somebody says so. A repository can make it

@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mailbox::{Posted, Priority};
+use project::workplace::Workplace;
+use runs::Listed;
 use serde::Serialize;
 use serde_json::{Value, json};
 use store::Failure;
 
 use super::describe::Wish;
 use crate::actions::mail::Letter;
-use crate::run::Listed;
-use crate::workplace::Workplace;
 
 /// What became of a spawn.
 #[derive(Debug, Clone, PartialEq, Serialize)]

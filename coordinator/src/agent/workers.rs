@@ -6,10 +6,10 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::agent::Role;
 use crate::agent::Wish;
-use crate::director::{WorkerTask, base_of_all, may_begin};
-use crate::run::{Agents, Spawn};
-use crate::session_file::{SessionFile, TeamSession};
-use crate::workplace::Workplace;
+use director::{WorkerTask, base_of_all, may_begin};
+use project::workplace::Workplace;
+use runs::session_file::{SessionFile, TeamSession};
+use runs::{Agents, Spawn};
 use store::Failure;
 use store::agent_id::LEAD;
 use swarm::run::Meta;

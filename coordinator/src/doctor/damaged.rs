@@ -5,6 +5,8 @@
 
 use std::path::Path;
 
+use runs::session_file::{SessionFile, SessionFileError};
+use runs::{AgentError, Agents};
 use store::agent_id::LEAD;
 use store::atomic;
 use store::name::Name;
@@ -13,8 +15,6 @@ use team::{NewMember, NewTeam, Team, TeamError};
 use worktrees::HealScope;
 
 use super::Finding;
-use crate::run::{AgentError, Agents};
-use crate::session_file::{SessionFile, SessionFileError};
 
 /// Looks at each of them; with `fix`, sees to it that nobody stumbles over it again.
 pub(super) fn files(

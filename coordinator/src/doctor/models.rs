@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use project::workplace::Workplace;
 use store::Failure;
 use swarm::provider::AddressFrom;
 use swarm::runtime::{self, RuntimeKind};
 
 use crate::agent::{KnownProvider, known_providers, session_runtime};
-use crate::workplace::Workplace;
 
 /// So long a service may take for one small answer.
 const LIMIT: Duration = Duration::from_secs(60);

@@ -10,14 +10,14 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use native::{Ports, Together};
+use runs::env::OWN_PROGRAM;
+use runs::mates::{FINISHED, GIVEN_UP, RESULT_WRITTEN, RETIRES, about};
+use runs::{AgentError, Asleep, Shared, open, supervise};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, Signal};
 use swarm::process::{KEEPER, Keeper, MARKER, send};
 use swarm::run::{HandedRun, Premises, RunDir, Waiting};
 
 use self::present::{Presence, Present};
-use crate::env::OWN_PROGRAM;
-use crate::run::mates::{FINISHED, GIVEN_UP, RESULT_WRITTEN, RETIRES, about};
-use crate::run::{AgentError, Asleep, Shared, open, supervise};
 
 /// The stack of a host's thread; what is not touched costs nothing.
 const STACK: usize = 2 * 1024 * 1024;

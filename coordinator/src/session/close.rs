@@ -2,7 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use director::Verdict;
+use director::{Ending, LeftTree};
 use mailbox::{Question, RequestState, Shutdown};
+use observe::report;
+use runs::failure_text::log_of_task;
+use runs::session_file::TeamSession;
+use runs::{AgentError, Agents};
 use store::Failure;
 use store::agent_id::LEAD;
 use store::clock::{Clock, SystemClock, rfc3339};
@@ -14,12 +20,6 @@ use taskboard::Status;
 use super::lead;
 use super::{ParkedTask, Session, SessionEvent, SessionUi, Summary, unlanded, verdict_of};
 use crate::actions::team as team_actions;
-use crate::director::Verdict;
-use crate::director::{Ending, LeftTree};
-use crate::failure_text::log_of_task;
-use crate::report;
-use crate::run::{AgentError, Agents};
-use crate::session_file::TeamSession;
 
 /// How long somebody who is asked to end may take.
 const GRACE: Duration = Duration::from_secs(5);
@@ -50,7 +50,7 @@ pub(super) fn close(
         note(&format!("a worktree for checks is left: {error}"));
     }
     let trees = match session.record.has_coordinator() {
-        true => crate::director::left_trees(&agents)?,
+        true => director::left_trees(&agents)?,
         false => Vec::new(),
     };
     let verdict = match signal {
@@ -219,7 +219,7 @@ fn summary(
         parked: parked.collect(),
         unlanded: unlanded(session)?,
         left,
-        staying: crate::landing::staying_trees(agents)?,
+        staying: landing::staying_trees(agents)?,
         stopped: ending.stopped.clone(),
         report: None,
         lead_failure: None,

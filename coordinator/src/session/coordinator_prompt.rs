@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use crate::agent::{Role, USUAL_TYPE as WORKER, definitions};
+use project::workplace::Workplace;
 use store::Failure;
 use swarm::run::RuntimeSpec;
 use swarm::runtime::RuntimeKind;
@@ -10,7 +11,6 @@ use swarm::tools::{OWN_SERVER, ToolFilter, WORKING};
 use swarm::trust::{COORDINATOR, Item, Places};
 
 use super::Session;
-use crate::workplace::Workplace;
 
 /// Our own text.
 const USUAL: &str = include_str!("coordinator.md");

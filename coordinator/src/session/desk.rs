@@ -3,7 +3,10 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use director::{Control, Level};
 use mailbox::{Consumer, Mailbox, RequestState};
+use project::workplace::Workplace;
+use runs::Agents;
 use store::Failure;
 use store::agent_id::LEAD;
 use store::name::Name;
@@ -11,9 +14,6 @@ use taskboard::Task;
 
 use super::{Decision, Session, SessionEvent, SessionUi};
 use crate::actions::{self, Said, Steer, write_to};
-use crate::director::{Control, Level};
-use crate::run::Agents;
-use crate::workplace::Workplace;
 
 /// How many messages are shown at once.
 const BATCH: usize = 64;

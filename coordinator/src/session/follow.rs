@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use director::Verdict;
 use store::Failure;
 use store::lock::wait_until_free;
 
 use super::{Session, SessionEvent, SessionUi, unlanded};
-use crate::director::Verdict;
 
 /// How often is looked whether to go on.
 const SLICE: Duration = Duration::from_millis(200);

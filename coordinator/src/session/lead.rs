@@ -1,17 +1,17 @@
 //! The lead, where it is an agent: started once, resumed with its conversation, never twice.
 
 use crate::agent::{self, Role, Wish, definitions};
-use crate::director::DirectorEvent;
-use crate::landing::is_workers;
-use crate::run::Agents;
+use director::DirectorEvent;
+use landing::is_workers;
 use mailbox::{Body, Draft};
+use project::workplace::Workplace;
+use runs::Agents;
 use store::Failure;
 use store::agent_id::LEAD;
 use store::name::Name;
 use swarm::run::{Entry, ExitStatus, Meta, RunState};
 
 use super::{Session, coordinator_prompt};
-use crate::workplace::Workplace;
 
 /// What a lead is told about its part.
 const PROMPT: &str = include_str!("lead.md");

@@ -20,6 +20,16 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use director::{
+    BaseOf, Closed, Control, Director, DirectorError, Ending, Gate, Level, Limits, Remote, Seat,
+    Setup, usual_labels,
+};
+use landing::Landings;
+use project::workplace::Workplace;
+use runs::Turn;
+use runs::bystander::Bystander;
+use runs::fleet::Fleet;
+use runs::session_file::{SessionFile, TeamSession};
 use store::Failure;
 use store::agent_id::LEAD;
 use store::name::Name;
@@ -32,18 +42,8 @@ use self::stale::StaleTrees;
 pub use self::ui::{Decision, Offer, ParkedTask, SessionEvent, SessionUi, Summary};
 use crate::actions::team as team_actions;
 use crate::agent::{self, Role, TaskCrew, definitions};
-use crate::bystander::Bystander;
-use crate::director::{
-    BaseOf, Closed, Control, Director, DirectorError, Ending, Gate, Level, Limits, Remote, Seat,
-    Setup, usual_labels,
-};
-pub use crate::director::{DirectorEvent, LeftTree, Stand, TaskEnd, Verdict, Why};
-use crate::fleet::Fleet;
-use crate::landing::Landings;
-pub use crate::landing::StayingTree;
-use crate::run::Turn;
-use crate::session_file::{SessionFile, TeamSession};
-use crate::workplace::Workplace;
+pub use director::{DirectorEvent, LeftTree, Stand, TaskEnd, Verdict, Why};
+pub use landing::StayingTree;
 
 /// What a session is made of.
 #[derive(Debug)]
@@ -270,7 +270,7 @@ fn unlanded(session: &Session) -> Result<Vec<TaskId>, Failure> {
         return Ok(Vec::new());
     }
     let agents = session.workplace.agents()?;
-    Ok(crate::landing::unlanded(&agents)?)
+    Ok(landing::unlanded(&agents)?)
 }
 
 /// With `landing`, the work on these tasks lands, and nothing else is done.
@@ -395,7 +395,7 @@ fn verdict_of(session: &Session, ending: &Ending) -> Result<Verdict, Failure> {
         .filter(|task| !task.is_internal() && task.status != taskboard::Status::Completed);
     // A conflict that nobody here can solve is left to land, and nothing has failed.
     let unreadable = !snapshot.unreadable().is_empty();
-    if unreadable || open.any(|task| !crate::landing::is_conflict(task)) {
+    if unreadable || open.any(|task| !landing::is_conflict(task)) {
         return Ok(Verdict::Failed);
     }
     let left = !ending.not_landed.is_empty()

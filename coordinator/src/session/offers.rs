@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use landing::builds_on;
 use store::Failure;
 use taskboard::{Snapshot, Task, TaskId};
 use worktrees::{Trees, patch};
-
-use crate::landing::builds_on;
 
 use super::{Offer, Session, SessionEvent, SessionUi, unlanded};
 

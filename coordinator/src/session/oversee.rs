@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::director::{Control, DirectorEvent, Level};
+use director::{Control, DirectorEvent, Level};
 use mailbox::{IdleNotification, IdleReason, Mailbox};
 use store::Failure;
 use store::name::Name;
@@ -183,7 +183,7 @@ impl Activity {
 }
 
 /// Whether an agent that somebody started beside the board is not done yet.
-fn anybody_at_work(agents: &crate::run::Agents) -> bool {
+fn anybody_at_work(agents: &runs::Agents) -> bool {
     let ids = swarm::run::active(agents.runs_dir()).unwrap_or_default();
     ids.iter().any(|id| {
         let run = agents.run(id);

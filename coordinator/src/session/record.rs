@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use crate::actions::team as team_actions;
 use crate::agent;
-use crate::run::Prove;
+use project::workplace::Workplace;
+use runs::Prove;
+use runs::session_file::{SessionFile, TeamSession};
 use store::Failure;
 use store::clock::{Clock, SystemClock, rfc3339};
 use store::settings::{MatesIn, RuntimeKind};
@@ -16,8 +18,6 @@ use team::TeamError;
 use worktrees::MergeStrategy;
 
 use super::Session;
-use crate::session_file::{SessionFile, TeamSession};
-use crate::workplace::Workplace;
 
 /// What happens with finished work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,11 @@
 
 use std::path::PathBuf;
 
+use director::Verdict;
+use director::{DirectorEvent, LeftTree, Stand};
+use landing::StayingTree;
 use mailbox::Message;
+use runs::Listed;
 use serde::Serialize;
 use store::Failure;
 use swarm::runtime::Usage;
@@ -14,10 +18,6 @@ use worktrees::patch::FileStat;
 
 use super::Session;
 use crate::Finding;
-use crate::director::Verdict;
-use crate::director::{DirectorEvent, LeftTree, Stand};
-use crate::landing::StayingTree;
-use crate::run::Listed;
 
 /// Shows a session, and passes on what a person decides.
 pub trait SessionUi: Send + Sync {

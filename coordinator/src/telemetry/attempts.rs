@@ -1,5 +1,6 @@
 //! Spans of what agents do: attempts, runs, checks, model calls.
 
+use runs::failure_text::FailureText;
 use store::clock::parse_rfc3339;
 use store::text::clean_cut;
 use swarm::run::{CheckEnd, Exit, ExitStatus, Meta};
@@ -8,7 +9,6 @@ use super::calls::Call;
 use super::conventions::{TEXT, error_type, gen_ai};
 use super::model::{Attribute, Span, SpanKind, Value};
 use super::recorder::Recorder;
-use crate::failure_text::FailureText;
 
 impl Recorder {
     pub(super) fn call(&mut self, meta: &Meta, call: &Call) -> Span {

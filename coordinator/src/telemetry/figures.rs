@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use observe::overview::Counts;
 use swarm::run::Meta;
 use taskboard::Snapshot;
 
@@ -9,7 +10,6 @@ use super::calls::Call;
 use super::conventions::gen_ai;
 use super::model::{Attribute, Data, Histogram, Metric, Point, Value};
 use super::runs::Standing;
-use crate::overview::Counts;
 
 /// The buckets the conventions ask for.
 const TOKENS: &[f64] = &[

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use director::Verdict;
+use project::workplace::Workplace;
 use store::atomic::Stamp;
 use store::clock::parse_rfc3339;
 use store::text::clean_cut;
@@ -16,8 +18,6 @@ use super::figures::Figures;
 use super::ledger::Ledger;
 use super::model::{Attribute, Metric, Span, SpanId, SpanKind, TraceId, Value};
 use super::runs::{Happened, Runs};
-use crate::director::Verdict;
-use crate::workplace::Workplace;
 
 /// What is recorded.
 #[derive(Debug, Clone, Copy)]

@@ -3,11 +3,16 @@
 use serde_json::Value;
 
 /// The crates from the bottom to the top. Those of one level do not know each other.
-pub const LEVELS: [&[&str]; 8] = [
+pub const LEVELS: [&[&str]; 13] = [
     &["ccb-store"],
     &["ccb-database"],
     &["ccb-taskboard", "ccb-mailbox", "ccb-worktrees", "ccb-swarm"],
     &["ccb-native", "ccb-team"],
+    &["ccb-runs"],
+    &["ccb-project", "ccb-landing"],
+    &["ccb-director"],
+    &["ccb-fanout"],
+    &["ccb-observe"],
     &["ccb-coordinator"],
     &["ccb-term"],
     &["ccb-mcp", "ccb-top", "ccb-page", "ccb-otel"],

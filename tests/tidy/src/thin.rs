@@ -7,24 +7,20 @@ use crate::sources::Source;
 pub const DENIED: &[(&str, &[&str])] = &[
     (
         "how a session is directed is coordinator::session's business",
-        &[
-            "coordinator::director",
-            "coordinator::fanout::run",
-            "coordinator::progress",
-        ],
+        &["director", "fanout::Equipment", "runs::progress"],
     ),
     (
         "what an agent is given is coordinator::agent's business",
         &[
             "coordinator::agent::PlanCrew",
             "coordinator::agent::TaskCrew",
-            "coordinator::run::DefinedHooks",
-            "coordinator::run::Grants",
-            "coordinator::run::LaunchPlan",
-            "coordinator::run::Prove",
-            "coordinator::run::Spawn",
-            "coordinator::run::Surroundings",
-            "coordinator::run::WorksIn",
+            "runs::DefinedHooks",
+            "runs::Grants",
+            "runs::LaunchPlan",
+            "runs::Prove",
+            "runs::Spawn",
+            "runs::Surroundings",
+            "runs::WorksIn",
             "swarm::environment",
             "swarm::fork",
             "swarm::model",
@@ -32,7 +28,7 @@ pub const DENIED: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "starting and supervising agents is coordinator::run's business",
+        "starting and supervising agents is the business of runs",
         &[
             "swarm::process",
             "swarm::run::LaunchPlan",
@@ -42,8 +38,8 @@ pub const DENIED: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "who acts is coordinator::workplace's business",
-        &["coordinator::identity"],
+        "who acts is project::workplace's business",
+        &["runs::identity"],
     ),
 ];
 

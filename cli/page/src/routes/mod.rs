@@ -7,14 +7,14 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::SyncSender;
 use std::time::Duration;
 
-use coordinator::actions;
-use coordinator::live::{self, Act, Live};
-use coordinator::report::{self, history};
-use coordinator::workplace::Workplace;
+use coordinator::perform;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Response, StatusCode};
+use observe::live::{self, Act, Live};
+use observe::report::{self, history};
+use project::workplace::Workplace;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use store::name::Name;
@@ -294,7 +294,7 @@ impl Server {
         let answer = self
             .slowly(move || {
                 let stop = AtomicBool::new(false);
-                let said = actions::act(&wish.act, &wish.team, &workplace, &stop)?;
+                let said = perform::act(&wish.act, &wish.team, &workplace, &stop)?;
                 Ok(json!({ "said": said }))
             })
             .await;

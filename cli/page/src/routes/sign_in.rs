@@ -1,12 +1,12 @@
 //! How a browser comes in: with the code of an address, or with the token.
 
-use coordinator::peer::Peer;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
 use hyper::header::{
     CONTENT_SECURITY_POLICY, HeaderMap, HeaderValue, ORIGIN, REFERRER_POLICY, SET_COOKIE,
 };
 use hyper::{Request, Response, StatusCode};
+use runs::peer::Peer;
 
 use super::Server;
 use crate::connection::Connection;

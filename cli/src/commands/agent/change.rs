@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use clap::Args;
-use coordinator::rights::may_control;
 use mailbox::Priority;
+use project::rights::may_control;
 use serde_json::json;
 use store::Failure;
 use store::duration::DurationFormat;

@@ -1,5 +1,5 @@
 use clap::Args;
-use coordinator::run::Listed;
+use runs::Listed;
 use serde_json::json;
 use store::Failure;
 use swarm::run::Meta;

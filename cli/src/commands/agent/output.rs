@@ -2,7 +2,7 @@ use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use coordinator::run::{Agents, Launched, Outcome};
+use runs::{Agents, Launched, Outcome};
 use serde_json::json;
 use store::duration::DurationFormat;
 use store::{Category, Failure};

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use coordinator::fanout::{ApplyOptions, Skipped, apply, shell_word};
+use fanout::{ApplyOptions, Skipped, apply, shell_word};
 use serde_json::json;
 use store::{Category, Failure};
 

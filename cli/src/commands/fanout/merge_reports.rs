@@ -1,8 +1,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use coordinator::fanout::{Report, merge_results};
-use coordinator::report;
+use fanout::{Report, merge_results};
+use observe::report;
 use serde_json::json;
 use store::Failure;
 

@@ -11,9 +11,9 @@ use std::io::Write;
 use std::path::Path;
 
 use clap::{Args, Subcommand};
-use coordinator::env;
-use coordinator::fanout::{Outcome, Report, TaskReport, markdown, schema};
 use coordinator::session::Verdict;
+use fanout::{Outcome, Report, TaskReport, markdown, schema};
+use runs::env;
 use store::Failure;
 
 use crate::context::Context;

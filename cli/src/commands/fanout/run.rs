@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use coordinator::fanout::{Land, Preview, RunOptions, Selection, Shard, Span, shell_word};
 use coordinator::plans::{Ready, Wanted, is_there, ready};
+use fanout::{Land, Preview, RunOptions, Selection, Shard, Span, shell_word};
 use serde_json::json;
 use store::{Failure, counted};
 use term::table::{self, Cell};
@@ -275,7 +275,7 @@ fn dry_run(ready: Ready, context: &mut Context) -> Result<Exit, Failure> {
 
 fn words(preview: &Preview) -> String {
     let plain = crate::output::PLAIN;
-    let row = |task: &coordinator::fanout::PlannedTask| {
+    let row = |task: &fanout::PlannedTask| {
         let level = preview
             .levels
             .iter()

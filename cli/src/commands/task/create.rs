@@ -3,7 +3,7 @@ use std::path::Path;
 
 use clap::Args;
 use coordinator::actions::task as actions;
-use coordinator::workplace::hooks;
+use project::workplace::hooks;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use store::Failure;

@@ -3,7 +3,7 @@ use std::process::{Command, Stdio};
 
 use clap::Args;
 use coordinator::actions::task::{completed_json, reported};
-use coordinator::workplace::hooks::BeforeDone;
+use project::workplace::hooks::BeforeDone;
 use serde_json::json;
 use store::Failure;
 use store::clock::{Clock, SystemClock, rfc3339};

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use clap::Args;
 use coordinator::actions::task as actions;
-use coordinator::failure_text::log_of_task;
+use runs::failure_text::log_of_task;
 use serde_json::json;
 use store::Failure;
 use store::clock::rfc3339;

@@ -1,5 +1,5 @@
 use clap::Args;
-use coordinator::fleet::Account;
+use runs::fleet::Account;
 use serde_json::{Value, json};
 use store::Failure;
 

@@ -1,6 +1,6 @@
 use clap::Args;
 use coordinator::actions::trees;
-use coordinator::workplace::{SetUpWish, TreeWish};
+use project::workplace::{SetUpWish, TreeWish};
 use store::Failure;
 use worktrees::Slug;
 

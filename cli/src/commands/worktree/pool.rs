@@ -1,5 +1,5 @@
 use clap::Subcommand;
-use coordinator::workplace::SetUpWish;
+use project::workplace::SetUpWish;
 use serde_json::{Value, json};
 use store::Failure;
 use worktrees::{CreateRequest, GivenBack, Slug};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use coordinator::live::{AgentScene, Attention, MailScene, TaskScene, TaskState};
+use observe::live::{AgentScene, Attention, MailScene, TaskScene, TaskState};
 use taskboard::TaskId;
 
 use crate::model::{AgentKey, GRACE_MS, Model, Pane};

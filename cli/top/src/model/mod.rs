@@ -6,9 +6,9 @@ pub(crate) mod transcript;
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::sync::Arc;
 
-use coordinator::live::Act;
-use coordinator::live::{Changes, Scene};
 use crossterm::event::KeyEvent;
+use observe::live::Act;
+use observe::live::{Changes, Scene};
 use taskboard::TaskId;
 use term::prompt::Edit;
 
@@ -337,7 +337,7 @@ impl Model {
     }
 
     /// The team that is shown: the chosen one, else the first.
-    pub(crate) fn team(&self) -> Option<&coordinator::live::TeamScene> {
+    pub(crate) fn team(&self) -> Option<&observe::live::TeamScene> {
         let chosen = self.team.as_deref().and_then(|name| self.scene.team(name));
         chosen.or_else(|| self.scene.teams.first())
     }
@@ -380,7 +380,7 @@ impl Model {
     pub(crate) fn next_tick(&self) -> Option<i64> {
         let team = self.team()?;
         let alive = team.agents.iter().any(|agent| agent.alive);
-        let runs = alive || team.life == coordinator::live::TeamLife::Running;
+        let runs = alive || team.life == observe::live::TeamLife::Running;
         let second = runs.then(|| 1000 - self.now.rem_euclid(1000));
         let folds = team.agents.iter().filter_map(|agent| {
             let left = agent.ended_ms? + GRACE_MS - self.now;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use coordinator::live::{Happened, TranscriptEntry};
+use observe::live::{Happened, TranscriptEntry};
 
 use crate::model::AgentKey;
 

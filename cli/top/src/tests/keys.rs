@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use coordinator::live::{Act, LeadScene, Scene, TeamLife};
 use crossterm::event::KeyCode;
+use observe::live::{Act, LeadScene, Scene, TeamLife};
 
 use super::scene::{changes, id, scene, team, transcript};
 use super::{NOW, control, keys, press, session, shown, watcher};
@@ -452,8 +452,8 @@ fn a_watcher_reads_from_two_scenes_what_happened_between_them() {
     let mut next = scene();
     let team = &mut next.teams[0];
     let tasks = std::sync::Arc::make_mut(&mut team.tasks);
-    tasks[3].state = coordinator::live::TaskState::Completed;
-    tasks[1].landing = coordinator::live::LandState::Landed;
+    tasks[3].state = observe::live::TaskState::Completed;
+    tasks[1].landing = observe::live::LandState::Landed;
     team.life = TeamLife::Interrupted;
     update(&mut model, Message::Scene(Arc::new(next)));
     let lines: Vec<&str> = model.happened.iter().map(|one| one.text.as_str()).collect();

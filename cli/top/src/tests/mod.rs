@@ -7,8 +7,8 @@ mod trouble;
 
 use std::sync::Arc;
 
-use coordinator::live::Scene;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use observe::live::Scene;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 

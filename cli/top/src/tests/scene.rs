@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use coordinator::live::*;
+use observe::live::*;
 use swarm::run::RunState;
 use taskboard::TaskId;
 

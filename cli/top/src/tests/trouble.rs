@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use coordinator::live::{Act, Happened, Scene, TeamLife, TranscriptEntry};
+use observe::live::{Act, Happened, Scene, TeamLife, TranscriptEntry};
 use unicode_width::UnicodeWidthStr;
 
 use super::scene::{agent, changes, scene, task, transcript};
@@ -284,7 +284,7 @@ fn an_act_on_a_full_disk_fails_in_words_and_the_view_stays() {
 fn a_board_of_many_tasks_and_a_long_chain_is_drawn() {
     let mut all = scene();
     let team = &mut all.teams[0];
-    let state = coordinator::live::TaskState::Blocked;
+    let state = observe::live::TaskState::Blocked;
     team.tasks = Arc::new((1..=500).map(|n| task(n, "one more", state)).collect());
     let ids: Vec<_> = team.tasks.iter().map(|task| task.id).collect();
     let graph = Arc::make_mut(&mut team.graph);

@@ -1,7 +1,7 @@
 //! What the commands of the keys do where no text is typed and no question is open.
 
-use coordinator::live::Act;
-use coordinator::live::{LandState, Need, TaskState};
+use observe::live::Act;
+use observe::live::{LandState, Need, TaskState};
 use taskboard::Unchecked;
 
 use super::dialogs;

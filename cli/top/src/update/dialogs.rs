@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use coordinator::live::Act;
 use crossterm::event::{KeyCode, KeyEvent};
+use observe::live::Act;
 
 use super::act;
 use super::command::{interrupt, show_changes};

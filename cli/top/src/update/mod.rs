@@ -7,8 +7,8 @@ mod typing;
 
 use std::sync::Arc;
 
-use coordinator::live::Act;
-use coordinator::live::Scene;
+use observe::live::Act;
+use observe::live::Scene;
 
 use self::command::{choose, keep_in_view};
 use crate::model::lists;

@@ -1,8 +1,8 @@
 //! The line that is being typed: to the lead, a filter, or what an act still needs.
 
-use coordinator::live::Act;
 use coordinator::session::Decision;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use observe::live::Act;
 use term::line::decision;
 use term::prompt::{Edit, Typed};
 

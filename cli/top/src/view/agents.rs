@@ -1,6 +1,6 @@
 //! Who is there: what each does, for how long, what it used and what it said last.
 
-use coordinator::live::{AgentScene, TeamLife};
+use observe::live::{AgentScene, TeamLife};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};

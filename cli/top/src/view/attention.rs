@@ -1,6 +1,6 @@
 //! What needs a person: in short below every pane, and as a list with the whole question.
 
-use coordinator::live::{Act, Attention};
+use observe::live::{Act, Attention};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};

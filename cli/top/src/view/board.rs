@@ -1,6 +1,6 @@
 //! The board: what is being done, what is stuck, what can start, what waits, what is done.
 
-use coordinator::live::{TaskScene, TaskState};
+use observe::live::{TaskScene, TaskState};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;

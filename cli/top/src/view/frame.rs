@@ -1,6 +1,6 @@
 //! What stands around every pane: who and how far at the top, what can be typed at the bottom.
 
-use coordinator::live::{LeadScene, TeamLife, TeamScene};
+use observe::live::{LeadScene, TeamLife, TeamScene};
 use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::style::Style;

@@ -1,6 +1,6 @@
 //! Is it converging? Tasks done over time, what is left, what it costs, and what each task took.
 
-use coordinator::live::{CheckState, RunProgress, TaskScene, TeamScene};
+use observe::live::{CheckState, RunProgress, TaskScene, TeamScene};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;

@@ -1,6 +1,6 @@
 //! Everything about one task.
 
-use coordinator::live::{AttemptScene, CheckState, Difference, TaskScene};
+use observe::live::{AttemptScene, CheckState, Difference, TaskScene};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 

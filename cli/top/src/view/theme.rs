@@ -1,7 +1,7 @@
 //! Colours and glyphs. Only the terminal's own sixteen colours, and no background: so a light and a
 //! dark one both work.
 
-use coordinator::live::{AgentScene, LandState, Need, TaskScene, TaskState, TeamLife};
+use observe::live::{AgentScene, LandState, Need, TaskScene, TaskState, TeamLife};
 use ratatui::style::{Color, Modifier, Style};
 
 use crate::model::Tone;

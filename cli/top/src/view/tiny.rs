@@ -123,14 +123,14 @@ fn draw_body(frame: &mut Frame<'_>, model: &Model, area: Rect) {
 
 /// The rows of the chosen list, each in a few words.
 fn words(model: &Model) -> Vec<String> {
-    let task = |task: &coordinator::live::TaskScene| {
+    let task = |task: &observe::live::TaskScene| {
         let (glyph, _) = theme::task(task);
         format!("{glyph}#{} {}", task.id, text::line(&task.subject))
     };
     match model.pane {
         Pane::Agents => {
             let (agents, _) = lists::agents(model);
-            let word = |agent: &&coordinator::live::AgentScene| {
+            let word = |agent: &&observe::live::AgentScene| {
                 let (glyph, _) = theme::agent(agent);
                 format!(
                     "{glyph}{} {}",
@@ -147,7 +147,7 @@ fn words(model: &Model) -> Vec<String> {
         Pane::Board | Pane::Progress => lists::tasks(model).into_iter().map(task).collect(),
         Pane::Mail => {
             let mail = lists::mail(model);
-            let word = |mail: &&coordinator::live::MailScene| {
+            let word = |mail: &&observe::live::MailScene| {
                 format!("{} {}", text::line(&mail.from), text::line(&mail.summary))
             };
             mail.iter().map(word).collect()

@@ -1,6 +1,6 @@
 //! What the chosen agent says and does, the newest at the bottom.
 
-use coordinator::live::{AgentScene, Happened, TranscriptEntry};
+use observe::live::{AgentScene, Happened, TranscriptEntry};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -192,7 +192,7 @@ fn entry_lines(entry: &TranscriptEntry, width: usize, unfolded: bool) -> Vec<Lin
 fn tool(
     name: &str,
     input: &str,
-    result: Option<&coordinator::live::ToolResult>,
+    result: Option<&observe::live::ToolResult>,
     width: usize,
     unfolded: bool,
 ) -> Vec<Line<'static>> {

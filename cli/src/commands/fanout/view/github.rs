@@ -1,6 +1,6 @@
 //! Annotations as GitHub reads them from a job's output.
 
-use coordinator::fanout::{FanoutEvent, Outcome, Progress};
+use fanout::{FanoutEvent, Outcome, Progress};
 
 /// What is annotated about an event: what failed, and what everybody should know.
 pub(super) fn annotation(event: &FanoutEvent, progress: &Progress) -> Option<String> {
@@ -66,7 +66,7 @@ fn property(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use coordinator::fanout::{PlannedEvent, Skip};
+    use fanout::{PlannedEvent, Skip};
 
     #[test]
     fn a_mistake_in_a_plan_is_annotated_where_it_is() {

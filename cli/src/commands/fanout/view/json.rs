@@ -1,6 +1,6 @@
 //! One JSON object per event, on standard output.
 
-use coordinator::fanout::{FanoutEvent, Progress};
+use fanout::{FanoutEvent, Progress};
 use serde_json::Value;
 
 use super::Show;

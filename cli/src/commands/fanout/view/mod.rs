@@ -11,8 +11,8 @@ mod terminal;
 use std::io::IsTerminal;
 use std::time::Instant;
 
-use coordinator::env;
-use coordinator::fanout::{Events, FanoutEvent, Progress, shell_word};
+use fanout::{Events, FanoutEvent, Progress, shell_word};
+use runs::env;
 use store::clock::{Clock, SystemClock, rfc3339};
 
 use crate::context::Context;

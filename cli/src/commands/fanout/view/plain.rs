@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use coordinator::failure_text::FailureText;
-use coordinator::fanout::{FanoutEvent, Progress, time};
+use fanout::{FanoutEvent, Progress, time};
+use runs::failure_text::FailureText;
 use store::counted;
 
 use super::{Show, board_command};
@@ -111,7 +111,7 @@ pub(super) fn write_line(line: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use coordinator::fanout::{Outcome, PlannedEvent};
+    use fanout::{Outcome, PlannedEvent};
 
     #[test]
     fn lines_have_the_time_and_no_tricks() {

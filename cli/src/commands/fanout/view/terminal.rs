@@ -8,7 +8,7 @@ use std::io::Write;
 use std::time::{Duration, Instant};
 
 use anstyle::Style;
-use coordinator::fanout::{FanoutEvent, Outcome, Progress, Stage, time};
+use fanout::{FanoutEvent, Outcome, Progress, Stage, time};
 use store::counted;
 use term::table::fit;
 use unicode_width::UnicodeWidthStr;
@@ -281,7 +281,7 @@ fn bar(progress: &Progress, running: usize, width: usize, now_ms: u64) -> String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use coordinator::fanout::PlannedEvent;
+    use fanout::PlannedEvent;
 
     fn progress(total: usize, running: usize, done: usize) -> Progress {
         let mut progress = Progress::default();

@@ -1,0 +1,86 @@
+//! Fan-out: one plan, many tasks, one report.
+//!
+//! | part | what it does |
+//! |---|---|
+//! | [`PlanFile`] | reads a plan; a mistake names its line and what was probably meant |
+//! | [`expand()`] | makes tasks of it, with ids and content keys that follow from what they are about |
+//! | [`Shard`] | a part of the tasks, for one of several machines |
+//! | [`Preview`] | what they would do and cost at worst |
+//! | [`Outcome`], [`Report`] | how each task ended, and what the whole came to |
+//! | [`Results`] | the directory with every form of the report, patches and logs |
+//! | [`apply()`], [`merge_results`] | what can be done with such directories |
+//! | [`FanoutEvent`], [`Progress`] | what happens meanwhile, how far it is, and how long it will take |
+//! | `run()` | puts tasks on a board, has the engine work it off, lands what is proven |
+
+mod apply;
+mod board;
+mod code_quality;
+mod conflicts;
+mod elsewhere;
+mod error;
+mod event;
+mod expand;
+mod findings;
+mod follow;
+#[doc(hidden)]
+pub mod fuzz;
+mod graph;
+mod items;
+mod junit;
+mod keep;
+mod landing;
+mod lines;
+mod maker;
+mod manifest;
+mod markdown;
+mod merge;
+mod outcome;
+mod paths;
+mod plan;
+mod preview;
+mod progress;
+mod protect;
+mod read;
+mod report;
+mod results;
+mod run;
+mod sarif;
+mod select;
+mod shard;
+mod task;
+mod template;
+#[cfg(test)]
+mod tests;
+mod things;
+mod whole_check;
+
+pub use apply::{ApplyAnswer, ApplyOptions, Skipped, apply};
+pub use code_quality::code_quality;
+pub use conflicts::shell_word;
+pub use error::FanoutError;
+pub use event::{FanoutEvent, PlannedEvent};
+pub use expand::{Basis, Expanded, MOST_TASKS, expand};
+pub use graph::Graph;
+pub use items::{Origin, Source};
+pub use junit::junit;
+pub use manifest::{Entry, Loaded, MANIFEST, Manifest, PatchEntry};
+pub use markdown::{markdown, time};
+pub use merge::merge_results;
+pub use outcome::{Outcome, Skip};
+pub use paths::Checkout;
+pub use plan::{
+    Budget, Defaults, Foreach, Outside, PLAN_VERSION, Plan, Span, TaskIsolation, TaskSpec, Texts,
+    schema,
+};
+pub use preview::{Preview, Worst, tool};
+pub use progress::{Progress, Stage, remaining};
+pub use read::PlanFile;
+pub use report::{CheckReport, Cost, FileChange, Landing, REPORT_VERSION, Report, TaskReport};
+pub use results::{Keep, KeptPatch, PageOf, Results};
+pub use run::{Equipment, Page, failed_before, lock_of, pin_name, planned_as, run};
+pub use run::{Events, KEEP_FAILED, Land, RunOptions};
+pub use sarif::sarif;
+pub use select::Selection;
+pub use shard::{Part, Shard, Timings};
+pub use task::{PlannedTask, Work};
+pub use whole_check::{CheckSpec, NoNewFailures, WholeCheck};

@@ -1,0 +1,157 @@
+//! Landing: what was done for tasks gets onto a branch, and off it again.
+//!
+//! Sessions land what is done as it comes; a person lands it with `ccb land`. Both use
+//! [`land`]'s machinery: one task after the other, each merged aside and checked before the branch
+//! moves. [`candidates`] says what has not landed, [`compare()`] what it changes. [`undo()`] takes a
+//! landing back, [`reject()`] a result that has not landed.
+//!
+//! ```no_run
+//! # use std::sync::atomic::AtomicBool;
+//! # use landing::{self, LandingPolicy};
+//! # use run::Agents;
+//! # fn at_the_end(agents: &Agents, policy: &LandingPolicy) -> Result<(), store::Failure> {
+//! let waiting = landing::candidates(agents)?;
+//! let ids: Vec<_> = waiting.iter().filter(|one| !one.undone).map(|one| one.task).collect();
+//! let stop = AtomicBool::new(false);
+//! landing::land(&ids, policy, agents, &stop, &mut |report| {
+//!     println!("#{}: {:?}", report.work.task, report.outcome);
+//! })?;
+//! # Ok(()) }
+//! ```
+
+mod compare;
+mod conflict;
+mod everything;
+mod fault;
+mod lander;
+pub mod message;
+mod put_away;
+mod queue;
+mod reject;
+mod shared;
+mod undo;
+mod work;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use runs::{Agents, Prove};
+use store::Failure;
+use taskboard::TaskId;
+use worktrees::MergeStrategy;
+
+pub use compare::{Changed, Comparison, changed, compare, here};
+pub use conflict::is_conflict;
+pub use conflict::rivals;
+pub use everything::builds_on;
+pub use everything::{Everything, everything};
+pub use fault::FAULT_POINTS;
+pub use lander::Lander;
+pub use lander::{Landed, Landings, Moved};
+pub use put_away::StayingTree;
+pub use put_away::{discard, put_away_sent, put_away_superseded, staying_trees, superseded};
+pub use queue::{
+    Queued, Results, WORKER_OF, commit_of, is_commit_checked, is_here, is_workers, next_to_land,
+    queued, unlanded,
+};
+pub use reject::{Rejected, reject};
+pub use shared::{has_landed, obtain};
+pub use undo::{ListedLanding, UndoReport, UndoRequest, find, landings, settle, undo};
+pub use work::standings;
+pub use work::{LandState, Unlanded, candidates, candidates_everywhere};
+
+/// How often a landing that something hindered is tried again, and how long it waits first.
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// How work is to land, all things considered.
+#[derive(Debug, Clone)]
+pub struct LandingPolicy {
+    /// Where it goes, and what it has to pass.
+    pub landings: Landings,
+    /// How long a check may take.
+    pub check_timeout: Duration,
+    /// Only say what would happen; runs no check.
+    pub dry_run: bool,
+    /// A task whose merged result does not pass its check is opened again, with the output.
+    pub reopen: bool,
+}
+
+/// What became of one task's work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LandReport {
+    /// The work.
+    pub work: Unlanded,
+    /// The branch.
+    pub into: String,
+    /// How it landed, or was to.
+    pub strategy: MergeStrategy,
+    /// What became of it.
+    pub outcome: Landed,
+}
+
+/// Lands the work of these tasks, which are on the list of `agents`, in an order in which
+/// nothing comes before what it builds on. Each is told to `tell` as soon as it is over.
+///
+/// Nothing lands if one of them has nothing to land. A task that does not land keeps no other from it. Somebody who
+/// sets `stop` ends it after the one that lands just then.
+pub fn land(
+    tasks: &[TaskId],
+    policy: &LandingPolicy,
+    agents: &Agents,
+    stop: &AtomicBool,
+    tell: &mut dyn FnMut(&LandReport),
+) -> Result<Vec<LandReport>, Failure> {
+    let trees = agents.trees()?;
+    let board = agents.board();
+    let mut waiting: BTreeMap<TaskId, (Queued, Unlanded)> = BTreeMap::new();
+    for id in tasks {
+        let task = board.get(*id)?;
+        let work = work::to_land(&task, Results::new(agents, &trees))?;
+        waiting.insert(*id, (Queued::of(&task, &trees), work));
+    }
+    let landings = &policy.landings;
+    let lander = Lander {
+        agents,
+        verify_timeout: policy.check_timeout,
+        reopen: policy.reopen.then_some(Prove::ATTEMPTS),
+    };
+    let mut reports = Vec::new();
+    let none = BTreeSet::new();
+    while !stop.load(Ordering::Relaxed) {
+        let queue = waiting.iter().map(|(id, (one, _))| (*id, one.clone()));
+        let Some(id) = next_to_land(&queue.collect(), &none) else {
+            break;
+        };
+        let Some((_, work)) = waiting.remove(&id) else {
+            break;
+        };
+        let outcome = match policy.dry_run {
+            true => lander.preview(id, landings)?,
+            false => patiently(|| lander.land(id, landings, stop), stop),
+        };
+        let report = LandReport {
+            work,
+            into: landings.into.clone(),
+            strategy: landings.strategy,
+            outcome,
+        };
+        tell(&report);
+        reports.push(report);
+    }
+    Ok(reports)
+}
+
+/// Again, if something of ours was killed on the way.
+fn patiently(land: impl Fn() -> Landed, stop: &AtomicBool) -> Landed {
+    let mut outcome = land();
+    for n in 1..TRIES {
+        if !matches!(outcome, Landed::Hindered(_)) || stop.load(Ordering::Relaxed) {
+            break;
+        }
+        std::thread::sleep(PAUSE * n);
+        outcome = land();
+    }
+    outcome
+}

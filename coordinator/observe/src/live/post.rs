@@ -1,0 +1,277 @@
+//! The mail of a team, as it passes: read from its files or its database, without a lock.
+
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::path::{Path, PathBuf};
+
+use mailbox::{Body, Mailbox, Message, Protocol, Request, RunStatus};
+use project::workplace::Workplace;
+use store::atomic::Stamp;
+use store::clock::parse_rfc3339;
+use store::follow::Follower;
+use store::name::Name;
+use store::text::{clean, clean_line, cut_bytes, first_line};
+
+use super::scene::MailScene;
+
+/// How many messages are kept.
+const KEPT: usize = 300;
+/// Of an inbox that is there already, so much of the end is read.
+const TAIL: u64 = 64 * 1024;
+/// So much is read in one look at most; a longer line is passed over.
+const AT_ONCE: usize = 1 << 20;
+/// How much of a text is kept, in bytes.
+const TEXT: usize = 16 * 1024;
+/// How long a summary is, in characters.
+const SUMMARY: usize = 200;
+/// Inboxes are looked at once in so many ms.
+const EVERY: i64 = 500;
+/// How many ids are remembered, to know a message that is found again.
+const REMEMBERED: usize = 4 * KEPT;
+
+/// Follows all inboxes of a team.
+#[derive(Debug)]
+pub(super) struct Post {
+    inboxes: PathBuf,
+    logs: BTreeMap<PathBuf, Follower>,
+    mail: VecDeque<MailScene>,
+    seen: HashSet<String>,
+    order: VecDeque<String>,
+    looked: Option<i64>,
+    /// Where the mail is in a database instead.
+    #[cfg(feature = "postgres")]
+    passing: Option<mailbox::Passing>,
+}
+
+/// The mail of a team, if it may be looked at.
+pub(super) fn mailbox_of(workplace: &Workplace, team: &Name) -> Option<Mailbox> {
+    match workplace.is_in_database() {
+        // Whether the team is of this repository was asked when it was found; a database that is
+        // away for a moment is no reason to give its mail up.
+        true => Some(workplace.mailbox_to_look_at(team, workplace.mail_options())),
+        false => workplace.mailbox().ok(),
+    }
+}
+
+impl Post {
+    /// The mail of `team`, which has its files in `dir` if it is kept in files.
+    #[cfg_attr(
+        not(feature = "postgres"),
+        expect(unused_variables, reason = "all are files")
+    )]
+    pub(super) fn of(workplace: &Workplace, team: &Name, dir: &Path) -> Self {
+        #[cfg(feature = "postgres")]
+        if let Some(database) = workplace.database() {
+            return Self {
+                logs: BTreeMap::new(),
+                passing: Some(mailbox::Passing::new(database, team)),
+                ..Self::new(dir)
+            };
+        }
+        Self::new(dir)
+    }
+
+    fn new(team: &Path) -> Self {
+        let broadcasts = team.join("broadcast.jsonl");
+        let logs = BTreeMap::from([(broadcasts.clone(), Follower::tail(broadcasts, TAIL))]);
+        Self {
+            inboxes: team.join("inboxes"),
+            logs,
+            mail: VecDeque::new(),
+            seen: HashSet::new(),
+            order: VecDeque::new(),
+            looked: None,
+            #[cfg(feature = "postgres")]
+            passing: None,
+        }
+    }
+
+    /// The last messages, oldest first.
+    pub(super) fn look(&mut self, now_ms: i64) -> Vec<MailScene> {
+        let due = |at: i64| now_ms - at >= EVERY || now_ms < at;
+        if self.looked.is_none_or(due) {
+            self.looked = Some(now_ms);
+            self.read();
+        }
+        self.mail.iter().cloned().collect()
+    }
+
+    /// Takes in what was sent. What cannot be read now is there at the next look; whoever reads
+    /// the board says what is wrong.
+    fn read(&mut self) {
+        #[cfg(feature = "postgres")]
+        if let Some(passing) = &mut self.passing {
+            let mut new = passing.look().unwrap_or_default();
+            for message in &mut new {
+                if message.broadcast.is_some() {
+                    message.to = "*".into();
+                }
+            }
+            return self.take(new);
+        }
+        for inbox in store::tree::list(&self.inboxes).unwrap_or_default() {
+            // What other tools keep beside ours is a file.
+            let log = inbox.join("log.jsonl");
+            if !self.logs.contains_key(&log) && log.is_file() {
+                self.logs.insert(log.clone(), Follower::tail(log, TAIL));
+            }
+        }
+        let mut new = Vec::new();
+        for (path, log) in &mut self.logs {
+            let own_copies = path.starts_with(&self.inboxes);
+            let Ok(appended) = log.read(AT_ONCE) else {
+                continue;
+            };
+            let lines = appended.bytes.split(|byte| *byte == b'\n');
+            let messages = lines.filter_map(mailbox::read_line);
+            // A broadcast is shown once, and not once for everybody who got it.
+            new.extend(messages.filter(|one| !own_copies || one.broadcast.is_none()));
+        }
+        self.take(new);
+    }
+
+    fn take(&mut self, mut new: Vec<Message>) {
+        new.sort_by(|a, b| (&a.sent_at, a.id).cmp(&(&b.sent_at, b.id)));
+        for message in new {
+            self.add(&message);
+        }
+    }
+
+    fn add(&mut self, message: &Message) {
+        let id = message.id.to_string();
+        // An inbox that was shortened is read again.
+        if !self.seen.insert(id.clone()) {
+            return;
+        }
+        self.order.push_back(id);
+        if self.order.len() > REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.seen.remove(&oldest);
+        }
+        self.mail.push_back(scene_of(message));
+        if self.mail.len() > KEPT {
+            self.mail.pop_front();
+        }
+    }
+}
+
+fn scene_of(message: &Message) -> MailScene {
+    let text = whole(message);
+    let (kept, cut) = cut_bytes(&text, TEXT);
+    let mut whole = clean(kept).replace('\t', "    ");
+    if cut {
+        whole.push('…');
+    }
+    let summary = match &message.summary {
+        Some(summary) => first_line(summary, SUMMARY),
+        None => first_line(&in_short(message).unwrap_or(text), SUMMARY),
+    };
+    MailScene {
+        id: message.id.to_string(),
+        from: clean_line(&message.from),
+        to: clean_line(&message.to),
+        kind: clean_line(message.body.kind()),
+        sent_ms: parse_rfc3339(&message.sent_at).unwrap_or(0),
+        summary,
+        text: whole,
+    }
+}
+
+/// All that a message says, in words: the form it has for models is not for people.
+fn whole(message: &Message) -> String {
+    let protocol = match &message.body {
+        Body::Text(text) => return text.clone(),
+        Body::Unknown { body, .. } => return body.to_string(),
+        Body::Protocol(protocol) => protocol,
+    };
+    let short = in_short(message).unwrap_or_default();
+    match protocol {
+        Protocol::TaskNotification(note) => match &note.result {
+            Some(result) => format!("{short}\n\n{result}"),
+            None => short,
+        },
+        Protocol::PlanApprovalRequest(asked) => asked.question.plan.clone(),
+        Protocol::PermissionRequest(asked) => {
+            let input = serde_json::to_string_pretty(&asked.question.input);
+            format!("{short}\n{}", input.unwrap_or_default())
+        }
+        Protocol::TaskAssignment(task) => format!("{short}\n\n{}", task.description),
+        _ => short,
+    }
+}
+
+/// A message with a fixed form in a few words.
+fn in_short(message: &Message) -> Option<String> {
+    let Body::Protocol(protocol) = &message.body else {
+        return None;
+    };
+    Some(match protocol {
+        Protocol::IdleNotification(_) => "is idle".to_owned(),
+        Protocol::TaskAssignment(task) => format!("#{} {}", task.task_id, task.subject),
+        Protocol::TaskNotification(note) => {
+            let how = match note.status {
+                RunStatus::Completed => "completed",
+                RunStatus::Failed => "failed",
+                RunStatus::Killed => "killed",
+                RunStatus::Lost => "lost",
+            };
+            format!("{how}: {}", note.description)
+        }
+        Protocol::TeammateTerminated(gone) => format!("{} is gone", gone.teammate),
+        Protocol::ShutdownRequest(_) => "asks to stop".to_owned(),
+        Protocol::PlanApprovalRequest(asked) => format!("plan: {}", asked.question.plan),
+        Protocol::PermissionRequest(asked) => {
+            let asked = &asked.question;
+            format!("may it use {}? {}", asked.tool_name, asked.description)
+        }
+        Protocol::ModeSetRequest(asked) => format!("asks for mode {}", asked.question.mode),
+        Protocol::ShutdownApproved(answer)
+        | Protocol::ShutdownRejected(answer)
+        | Protocol::PlanApprovalResponse(answer)
+        | Protocol::PermissionResponse(answer)
+        | Protocol::ModeSetResponse(answer) => {
+            let yes = if answer.approved {
+                "approved"
+            } else {
+                "rejected"
+            };
+            match &answer.feedback {
+                Some(feedback) => format!("{yes}: {feedback}"),
+                None => yes.to_owned(),
+            }
+        }
+    })
+}
+
+/// The requests of a team that wait for an answer.
+#[derive(Debug, Default)]
+pub(super) struct OpenRequests {
+    stamp: Option<Stamp>,
+    looked: Option<i64>,
+    requests: Vec<Request>,
+}
+
+impl OpenRequests {
+    /// Those that wait, oldest first, and what was in the way. They are read when the directory has
+    /// changed: the file of a request is only ever replaced.
+    pub(super) fn look(&mut self, mailbox: &mailbox::Mailbox, now_ms: i64) -> Option<String> {
+        let dir = mailbox.dir().join("requests");
+        let stamp = std::fs::metadata(dir).ok().map(|meta| Stamp::of(&meta));
+        let due = |at: i64| now_ms - at >= EVERY || now_ms < at;
+        if stamp == self.stamp && !self.looked.is_none_or(due) {
+            return None;
+        }
+        (self.stamp, self.looked) = (stamp, Some(now_ms));
+        match mailbox.waiting_requests() {
+            Ok(requests) => {
+                self.requests = requests;
+                None
+            }
+            Err(error) => Some(clean_line(&error.to_string())),
+        }
+    }
+
+    pub(super) fn all(&self) -> &[Request] {
+        &self.requests
+    }
+}

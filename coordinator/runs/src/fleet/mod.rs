@@ -1,0 +1,379 @@
+//! The fleet governor: what all agents of a team have used together, how fast they are started,
+//! and whether everybody waits because a provider refuses.
+//!
+//! One small file per team, `.ccb/fleet.json`, changed under its lock by hosts and by whoever
+//! starts agents. One refusal pauses all of them. When the pause is over one agent tries; if the
+//! model answers it, the pause ends for everybody, else it begins again and is twice as long.
+//!
+//! After a power cut, or if the file is damaged otherwise, the account is built again from what
+//! the runs say they have used; only a pause and an earlier reset are forgotten.
+//!
+//! Nobody polls: whoever ends or changes a pause rings the bells of all runs, and what nobody tells
+//! of (a pause that is over, one who tries and dies) has a time at which it is looked at.
+
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use store::atomic::{self, Durability};
+use store::clock::{Clock, SystemClock, rfc3339};
+use store::fault::reached;
+use store::home::create_private_dir;
+use store::lock::{DEFAULT_TIMEOUT, FileLock};
+use store::watch::DirWatch;
+use store::{Category, Explain, Facts};
+use swarm::run::{RunDir, active};
+use swarm::runtime::Usage;
+
+use crate::fault;
+
+pub use state::FleetState;
+pub use state::Gate;
+use state::VERSION;
+pub use swarm::run::FleetOptions;
+
+/// Why the governor cannot be asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the messages say what the fields are")]
+pub enum FleetError {
+    /// Its file.
+    #[error(transparent)]
+    Store(#[from] store::StoreError),
+    /// A run's files.
+    #[error(transparent)]
+    Run(#[from] swarm::run::RunError),
+    /// It cannot be written down.
+    #[error("{}: {why}", path.display())]
+    Corrupt { path: PathBuf, why: String },
+    /// A later version wrote it.
+    #[error("{}: written by a newer ccb (format {found})", path.display())]
+    Newer { path: PathBuf, found: u64 },
+}
+
+impl Explain for FleetError {
+    fn facts(&self) -> Facts {
+        match self {
+            Self::Store(error) => error.facts(),
+            Self::Run(error) => error.facts(),
+            Self::Newer { .. } => Facts::new(Category::Invalid, "newer_version"),
+            Self::Corrupt { .. } => Facts::new(Category::Failed, "agent_failed"),
+        }
+    }
+}
+
+/// What a team's agents have used together, and whether they are held back.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Account {
+    /// What was used since the account was opened.
+    pub used: Usage,
+    /// Since when they work, RFC 3339.
+    pub since: Option<String>,
+    /// Until when they are held back, RFC 3339, and why.
+    pub paused: Option<(String, String)>,
+}
+
+/// The governor of one team.
+#[derive(Debug, Clone)]
+pub struct Fleet {
+    dir: PathBuf,
+    runs: PathBuf,
+    options: FleetOptions,
+    clock: Arc<dyn Clock>,
+    lock_timeout: Duration,
+}
+
+impl Fleet {
+    /// The governor of the team whose directory this is.
+    pub fn open(team: &Path, options: FleetOptions) -> Self {
+        Self {
+            dir: team.join(".ccb"),
+            runs: team.join("runs"),
+            options,
+            clock: Arc::new(SystemClock),
+            lock_timeout: DEFAULT_TIMEOUT,
+        }
+    }
+
+    /// The same with another clock.
+    #[must_use]
+    pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// Whether something may be started now. Takes no lock and promises nothing: whoever starts
+    /// an agent is asked again, and admitted or not.
+    pub fn gate(&self) -> Result<Gate, FleetError> {
+        let (state, now) = (self.read()?, self.now());
+        if state.is_ahead_of(now) {
+            // The clock was set back: from here on the pause counts by the new time.
+            return self.change(Durability::Ordered, |state, now| {
+                state.gate(now, &self.options)
+            });
+        }
+        Ok(state.gate(now, &self.options))
+    }
+
+    /// Waits until [`Self::gate`] says something else than that one has to wait, at most `limit`.
+    pub fn wait(&self, limit: Duration) -> Result<Gate, FleetError> {
+        create_private_dir(&self.dir)?;
+        let begun = Instant::now();
+        let mut watch = DirWatch::new(&self.dir);
+        loop {
+            let gate = self.gate()?;
+            let left = limit.saturating_sub(begun.elapsed());
+            let Some(until) = gate.until() else {
+                return Ok(gate);
+            };
+            if left.is_zero() {
+                return Ok(gate);
+            }
+            let wait = duration(until.saturating_sub(self.now()).max(1));
+            watch.wait(wait.min(left));
+        }
+    }
+
+    /// Asks to start the agent `id`, whose run is written down and taken. If it is admitted it
+    /// counts as started, and if a pause has just come to its end it is the one who tries.
+    ///
+    /// `model` says whether it needs one: a command is not held back by a provider.
+    pub fn admit(&self, id: &str, model: bool) -> Result<Gate, FleetError> {
+        self.change(Durability::Ordered, |state, now| {
+            state.forget_over(|life| RunDir::new(&self.runs, agent_of(life)).is_active());
+            state.admit(id, model, now, &self.options, |by| self.is_alive(by))
+        })
+    }
+
+    /// Asks whether the agent `id` may begin a turn. If a pause has just come to its end it is
+    /// the one who tries, and everybody else waits for what becomes of it.
+    pub fn enter(&self, id: &str) -> Result<Gate, FleetError> {
+        let (state, now) = (self.read()?, self.now());
+        if !state.is_paused() {
+            return Ok(state.gate(now, &self.options));
+        }
+        self.change(Durability::Ordered, |state, now| {
+            match state.gate(now, &self.options) {
+                Gate::Spent { what } => Gate::Spent { what },
+                _ => state.enter(id, now, |by| self.is_alive(by)),
+            }
+        })
+    }
+
+    /// Notes what the life `life` of an agent has used so far, in all; says what the team has
+    /// used up by that, if anything.
+    pub fn spent(&self, life: &str, used: &Usage) -> Result<Option<String>, FleetError> {
+        self.change(Durability::Ordered, |state, now| {
+            state.used(life, used);
+            state.spent(now, &self.options)
+        })
+    }
+
+    /// Whether the team has worked as long as it may. Takes no lock.
+    pub fn late(&self) -> Result<Option<String>, FleetError> {
+        Ok(match self.options.has_deadline() {
+            true => self.read()?.late(self.now(), &self.options),
+            false => None,
+        })
+    }
+
+    /// The agent `id` was refused: everybody waits, at least as long as the provider says.
+    pub fn quota(
+        &self,
+        id: &str,
+        retry_after: Option<Duration>,
+        reason: &str,
+    ) -> Result<(), FleetError> {
+        self.change(Durability::Full, |state, now| {
+            state.refused(id, now, retry_after, reason, &self.options);
+        })?;
+        reached(fault::FLEET_PAUSED);
+        self.ring_all();
+        Ok(())
+    }
+
+    /// The model has answered the agent `id`. If that is the one who tries, the pause is over.
+    pub fn answered(&self, id: &str) -> Result<(), FleetError> {
+        if !self.read()?.tries(id) {
+            return Ok(());
+        }
+        let cleared = self.change(Durability::Full, |state, now| state.answered(id, now))?;
+        reached(fault::FLEET_CLEARED);
+        if cleared {
+            self.ring_all();
+        }
+        Ok(())
+    }
+
+    /// A life is over, and this is what it used. If the agent was the one who tries, somebody
+    /// else does.
+    pub fn left(&self, id: &str, life: &str, used: &Usage) -> Result<(), FleetError> {
+        let tried = self.change(Durability::Ordered, |state, _| {
+            state.used(life, used);
+            state.left(id)
+        })?;
+        if tried {
+            self.ring_all();
+        }
+        Ok(())
+    }
+
+    /// Ends a pause, whatever the reason: somebody knows better.
+    pub fn cleared(&self) -> Result<(), FleetError> {
+        self.change(Durability::Full, |state, _| state.clear())?;
+        self.ring_all();
+        Ok(())
+    }
+
+    /// Opens a new account: nothing is spent, nobody waits.
+    pub fn reset(&self) -> Result<(), FleetError> {
+        self.change(Durability::Full, |state, _| state.reset())?;
+        self.ring_all();
+        Ok(())
+    }
+
+    /// What was used, and whether everybody waits.
+    pub fn account(&self) -> Result<Account, FleetError> {
+        let state = self.read()?;
+        let paused = match state.gate(self.now(), &FleetOptions::default()) {
+            Gate::Paused { until, reason } => Some((rfc3339(until), reason)),
+            _ => None,
+        };
+        Ok(Account {
+            used: state.total(),
+            since: state.since(),
+            paused,
+        })
+    }
+
+    /// The same and whether something may be started, for whoever only looks: takes no lock and
+    /// writes nothing, also when the clock was set back.
+    pub fn glance(&self) -> Result<(Gate, Usage), FleetError> {
+        let state = self.read()?;
+        Ok((state.gate(self.now(), &self.options), state.total()))
+    }
+
+    fn now(&self) -> i64 {
+        self.clock.now_ms()
+    }
+
+    /// The file with the account.
+    pub fn path(&self) -> PathBuf {
+        self.dir.join("fleet.json")
+    }
+
+    fn read(&self) -> Result<FleetState, FleetError> {
+        Ok(self.look()?.unwrap_or_else(|| self.rebuilt()))
+    }
+
+    /// What the file says; none if it cannot be read.
+    fn look(&self) -> Result<Option<FleetState>, FleetError> {
+        let path = self.path();
+        let Some(bytes) = atomic::read(&path)? else {
+            return Ok(Some(FleetState::default()));
+        };
+        let Ok(value) = serde_json::from_slice::<Value>(&bytes) else {
+            return Ok(None);
+        };
+        // A newer version may have another shape; that is no damage.
+        let version = value.get("v").and_then(Value::as_u64).unwrap_or(0);
+        match serde_json::from_value(value) {
+            Ok(state) => Ok(Some(state)),
+            Err(_) if version > VERSION => Err(FleetError::Newer {
+                path,
+                found: version,
+            }),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Whether its file cannot be read and will be built again.
+    pub fn is_damaged(&self) -> Result<bool, FleetError> {
+        Ok(self.look()?.is_none())
+    }
+
+    /// Writes the account down again if its file cannot be read.
+    pub fn repair(&self) -> Result<(), FleetError> {
+        self.change(Durability::Full, |_, _| ())
+    }
+
+    /// The account as the runs have it.
+    fn rebuilt(&self) -> FleetState {
+        let path = self.path();
+        tracing::warn!(path = %path.display(), "unreadable, built again from the runs");
+        match swarm::run::all(&self.runs) {
+            Ok((metas, _)) => FleetState::rebuilt(&metas),
+            Err(error) => {
+                tracing::warn!(%error, "the runs cannot be read either: a new account");
+                FleetState::default()
+            }
+        }
+    }
+
+    /// Changes the file under its lock, if there is something to change.
+    fn change<T>(
+        &self,
+        durability: Durability,
+        change: impl FnOnce(&mut FleetState, i64) -> T,
+    ) -> Result<T, FleetError> {
+        create_private_dir(&self.dir)?;
+        let lock = self.dir.join("fleet.lock");
+        let lock = FileLock::exclusive(&lock, "the team's account", self.lock_timeout)?;
+        let read = self.look()?;
+        let damaged = read.is_none();
+        let before = read.unwrap_or_else(|| self.rebuilt());
+        if before.version() > VERSION {
+            return Err(FleetError::Newer {
+                path: self.path(),
+                found: before.version(),
+            });
+        }
+        let mut state = before.clone();
+        let now = self.now();
+        state.heed_clock(now);
+        let answer = change(&mut state, now);
+        if state != before || damaged {
+            let corrupt = |error: serde_json::Error| FleetError::Corrupt {
+                path: self.path(),
+                why: error.to_string(),
+            };
+            let mut bytes = serde_json::to_vec_pretty(&state).map_err(corrupt)?;
+            bytes.push(b'\n');
+            let tmp = self.dir.join("tmp");
+            create_private_dir(&tmp)?;
+            atomic::replace(&tmp, &self.path(), &bytes, durability)?;
+        }
+        drop(lock);
+        Ok(answer)
+    }
+
+    fn is_alive(&self, id: &str) -> bool {
+        RunDir::new(&self.runs, id).is_alive().unwrap_or(false)
+    }
+
+    /// Everybody looks again.
+    fn ring_all(&self) {
+        match active(&self.runs) {
+            Ok(ids) => {
+                for id in ids {
+                    RunDir::new(&self.runs, &id).ring();
+                }
+            }
+            // They look by themselves, only later.
+            Err(error) => tracing::warn!(%error, "nobody is woken"),
+        }
+    }
+}
+
+/// The agent whose life this is.
+fn agent_of(life: &str) -> &str {
+    life.split_once('#').map_or(life, |(agent, _)| agent)
+}
+
+fn duration(ms: i64) -> Duration {
+    Duration::from_millis(u64::try_from(ms).unwrap_or(0))
+}
