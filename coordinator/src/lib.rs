@@ -1,10 +1,31 @@
-//! What happens next: sessions, scheduling, notifications, merge, recovery, reports.
+//! What a command calls.
 //!
-//! The only crate that composes `swarm`, `taskboard`, `mailbox` and `worktrees`, which do not
-//! know each other. A [`workplace`] says where somebody works and who it is; [`agent`] what an
-//! agent is given; [`run`] starts agents and sees to their end; the director works a board
-//! off with them; a [`session`] and a plan ([`plans`], [`fanout`]) use it. [`actions`] is what commands and
-//! tools both do, [`rights`] who may.
+//! # What this room knows
+//!
+//! What commands and tools both do ([`actions`], [`perform`]), what an agent is given ([`agent`]),
+//! sessions, plans and workers as a person starts them ([`session`], [`plans`], [`worker`]), what is
+//! wrong and what is left over ([`doctor()`], [`clean`]), what shells complete ([`candidates`]), spans
+//! and metrics (`telemetry`), and the process that several agents share ([`mates`]).
+//!
+//! # What it must not know (and where to go instead)
+//!
+//! * How one agent runs: `runs`. Where a command works and who gives it: `project`.
+//! * How work lands: `landing`. Who does which task when: `director`.
+//! * What a plan file means: `fanout`. What views and reports say: `observe`.
+//! * Arguments, output and protocols: `cli`.
+//!
+//! # The way through
+//!
+//! ```text
+//! cli ─▶ Workplace (project) ─▶ rights ─▶ actions ─▶ board, mail, agents, worktrees
+//! cli ─▶ session::run ─▶ agent says what each one is given ─▶ director ─▶ runs ─▶ landing
+//! cli ─▶ plans ─▶ fanout ─▶ director ─▶ runs ─▶ landing
+//! guard of all mates (runs) ─▶ mates: a host and a loop for each agent, on threads
+//! ```
+//!
+//! # Crash points
+//!
+//! None of its own: `runs`, `landing` and the crates below them have theirs.
 
 pub mod actions;
 pub mod agent;

@@ -1,15 +1,32 @@
-//! Works a board off: who does which task when, until nothing can be done any more.
+//! Works through a board: which seat does which task, until nothing is left that ccb can do.
 //!
-//! What happens next is decided by a pure function ([`schedule::schedule`]) of what is known; one loop
-//! carries it out ([`Director::run`]). Everything that counts is on disk: a director that is
-//! killed leaves its agents at work, and the next one finds them ([`Director::run`] begins with
-//! that), their tasks, their trees, and what has still to land.
+//! # What this room knows
+//!
+//! When a task is given to an agent, when it is tried again, rests or is parked, and when finished
+//! work lands. A pure function decides that from what is known (`schedule.rs`); one loop carries it
+//! out ([`Director::run`]). Everything that counts is on the disk: a killed director leaves its agents
+//! at work, and the next one finds them, their tasks, their worktrees, and what has still to land.
+//!
+//! # What it must not know (and where to go instead)
+//!
+//! * What an agent is given: a [`Crew`] says it; `coordinator::agent` and `coordinator::plans` have one.
+//! * How an agent is started and proven: `runs`.
+//! * How a result gets onto a branch: `landing`.
+//! * What a session asks or shows, and when it closes: `coordinator::session`.
+//!
+//! # The way through
 //!
 //! ```text
+//! board, runs, workers ─▶ inputs ─▶ schedule (pure) ─▶ what to do now
 //! ready ─▶ given to a seat ─▶ run: agent ─▶ commit ─▶ check ─▶ completed ─▶ lands ─▶ tree goes
 //!   ▲                            │                      │                     │
 //!   └── failed: noted, tried again with what went wrong, parked after too often ─┘
+//! DirectorEvent tells what happens; Ending and Verdict say what the whole came to
 //! ```
+//!
+//! # Crash points
+//!
+//! None of its own: it writes through `runs` and `landing`, and those have the points.
 
 mod base;
 mod board_changes;

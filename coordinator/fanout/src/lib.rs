@@ -1,5 +1,7 @@
 //! Fan-out: one plan, many tasks, one report.
 //!
+//! # What this room knows
+//!
 //! | part | what it does |
 //! |---|---|
 //! | [`PlanFile`] | reads a plan; a mistake names its line and what was probably meant |
@@ -10,7 +12,29 @@
 //! | [`Results`] | the directory with every form of the report, patches and logs |
 //! | [`apply()`], [`merge_results`] | what can be done with such directories |
 //! | [`FanoutEvent`], [`Progress`] | what happens meanwhile, how far it is, and how long it will take |
-//! | `run()` | puts tasks on a board, has the engine work it off, lands what is proven |
+//! | [`run()`] | puts tasks on a board, has the director work through it, lands what is proven |
+//!
+//! # What it must not know (and where to go instead)
+//!
+//! * The workplace, definitions and settings of the user: `coordinator::plans` hands them over as
+//!   [`Equipment`].
+//! * Who does which task when: `director`.
+//! * How a page of a report looks: `observe::report`, as a function in the [`Equipment`].
+//! * Arguments and output: `cli`.
+//!
+//! # The way through
+//!
+//! ```text
+//! PlanFile ─▶ expand ─▶ PlannedTask, each with its key ─▶ Preview, or run
+//! run ─▶ board.rs puts them on a board ─▶ follow.rs has the director work through it
+//!     ─▶ keep.rs keeps what is proven ─▶ landing.rs lands it together, or finds the culprit
+//!     ─▶ Report ─▶ Results: JSON, JUnit, SARIF, Markdown, page, patches
+//! ```
+//!
+//! # Crash points
+//!
+//! None of its own. A plan that is run again finds its tasks by their keys on the board, and what is
+//! proven by its pins in the repository.
 
 mod apply;
 mod board;

@@ -1,14 +1,38 @@
 //! Landing: what was done for tasks gets onto a branch, and off it again.
 //!
-//! Sessions land what is done as it comes; a person lands it with `ccb land`. Both use
-//! [`land`]'s machinery: one task after the other, each merged aside and checked before the branch
-//! moves. [`candidates`] says what has not landed, [`compare()`] what it changes. [`undo()`] takes a
-//! landing back, [`reject()`] a result that has not landed.
+//! # What this room knows
+//!
+//! Which work waits to land and in which order ([`candidates`]), how one result after the other is
+//! merged aside, checked, and put onto the branch ([`land`], [`Lander`]), what a result changes
+//! ([`compare()`]), how a landing is taken back ([`undo()`]) and a result sent back ([`reject()`]),
+//! and when a worktree may go.
+//!
+//! # What it must not know (and where to go instead)
+//!
+//! * What a person left out of a command: `coordinator::actions::land` makes the [`LandingPolicy`].
+//! * When a session lands what is done: `director`.
+//! * How a plan lands its results together: `fanout`.
+//! * How git merges and a branch moves: `worktrees`.
+//!
+//! # The way through
+//!
+//! ```text
+//! board and worktrees ─▶ candidates ─▶ queue: nothing before what it builds on
+//! Lander::land ─▶ worktrees merges aside ─▶ check ─▶ the branch moves ─▶ the board has "landed"
+//! a conflict, a failed check ─▶ a task of its own, or the same task opened again
+//! ```
+//!
+//! # Crash points
+//!
+//! [`FAULT_POINTS`]: `land.moved` in `lander.rs`. `worktrees` has those of the merge. A landing that a
+//! kill cut short is found again from the board and the worktree; [`settle`] finishes an undo.
+//!
+//! # Example
 //!
 //! ```no_run
 //! # use std::sync::atomic::AtomicBool;
-//! # use landing::{self, LandingPolicy};
-//! # use run::Agents;
+//! # use landing::LandingPolicy;
+//! # use runs::Agents;
 //! # fn at_the_end(agents: &Agents, policy: &LandingPolicy) -> Result<(), store::Failure> {
 //! let waiting = landing::candidates(agents)?;
 //! let ids: Vec<_> = waiting.iter().filter(|one| !one.undone).map(|one| one.task).collect();

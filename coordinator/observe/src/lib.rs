@@ -1,4 +1,31 @@
-//! Reads what happens and what has happened; changes nothing.
+//! Reads what happens and what has happened.
+//!
+//! # What this room knows
+//!
+//! The state of teams for a view that lives on ([`live`]), for one look ([`overview`]), and for a report
+//! when all is over ([`report`]); what needs a person; and which action of a person is which command
+//! ([`act`]). It takes no lock, and changes no board, mail, run or worktree: any number of views may
+//! read at once. The one thing it writes is a copy of a report ([`report::history`]).
+//!
+//! # What it must not know (and where to go instead)
+//!
+//! * How an action is done: `coordinator::perform`.
+//! * How a frame, a page or a line looks on a screen: `cli`.
+//! * Spans and metrics: `coordinator::telemetry`.
+//! * What is to happen next: `director`.
+//!
+//! # The way through
+//!
+//! ```text
+//! Live::look ─▶ reads only files that have changed, or asks the database ─▶ Scene
+//! overview::look ─▶ teams, agents, tasks, Attention: what needs a person
+//! report::find ─▶ gather: board, runs, transcripts ─▶ Report ─▶ trim ─▶ html, or JSON
+//! Act ─▶ Act::command: the words of the command line that do the same
+//! ```
+//!
+//! # Crash points
+//!
+//! None: what a killed reader leaves is as it was.
 
 pub mod act;
 pub mod live;

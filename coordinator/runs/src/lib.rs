@@ -1,4 +1,36 @@
-//! One agent from its start to the proof of its work.
+//! One agent, from its start to the proof of its work.
+//!
+//! # What this room knows
+//!
+//! How an agent is started, supervised, written to, stopped and resumed, and what ccb does when it
+//! ends, also if a kill got in between. `swarm` supervises one process and knows no board, mail or
+//! worktree; this room puts these together. It knows the limits of all agents of a team ([`fleet`]),
+//! the hooks on tasks and worktrees ([`hooks`]), which process belongs to which agent ([`identity`],
+//! [`peer`]), what the team's session says of itself ([`session_file`]), and where the files or the
+//! database of a team are ([`rosters`], [`shared_board`]).
+//!
+//! # What it must not know (and where to go instead)
+//!
+//! * Which task comes next: `director`.
+//! * How work gets onto a branch: `landing`.
+//! * Who gives a command, in which directory, with which rights: `project`.
+//! * What an agent of a type is given: `coordinator::agent`.
+//! * Our own loop around a model: a host that shares its process has it by
+//!   [`SharedLoop`](swarm::runtime::SharedLoop); `coordinator::mates` brings it.
+//!
+//! # The way through
+//!
+//! ```text
+//! Agents::spawn ─▶ limits, claim of the task, worktree, run.json ─▶ guard ─▶ host
+//! host ─▶ the runtime of swarm works; mail, hooks and questions pass through RunServices
+//! the agent ends ─▶ commit, check (Prove) ─▶ finish: state, task, worktree, word to its parent
+//! host and guard killed ─▶ Agents::reconcile does the same from what is on the disk
+//! ```
+//!
+//! # Crash points
+//!
+//! [`FAULT_POINTS`]: `spawn.*` in `run/spawn.rs`, `run/run_tree.rs` and `run/start.rs`, `finish.*` in `run/finish.rs`,
+//! `fleet.*` in `fleet/mod.rs`, `resume.sent` in `run/resume.rs`.
 
 pub mod binding;
 pub mod bystander;

@@ -3,7 +3,7 @@
 //! [`Live`] is read from files, and where board and mail are in a database from there (by one
 //! connection), takes no lock and changes nothing, so any number of people can watch. A look reads only what has changed since the last one: lengths and times of files
 //! first, then the new ends of transcripts. [`Waiter`] says when to look. What a person decides
-//! goes through [`act`], which is the code of the commands and works from any process.
+//! goes through `coordinator::perform`, which is the code of the commands and works from any process.
 //!
 //! ```no_run
 //! # use std::time::Duration;
