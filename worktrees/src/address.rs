@@ -3,8 +3,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use crate::git::Repository;
 use crate::remote::{plain_address, remote_url};
-use crate::repository::Repository;
 
 impl Repository {
     /// The [plain address](plain_address) of `origin`, with its path made absolute. `None` if there

@@ -58,7 +58,6 @@ mod process;
 mod registry;
 mod remote;
 mod remove;
-mod repository;
 mod run;
 mod slug;
 mod trees;
@@ -70,7 +69,7 @@ pub use create::{Base, CreateHook, CreateMode, CreateRequest, Created, SetUp};
 pub use doctor::{HealScope, TreeFinding};
 pub use error::TreeError;
 pub use fault::FAULT_POINTS;
-pub use git::{ConfigCode, ConflictPlace, config_code};
+pub use git::{ConfigCode, ConflictPlace, Repository, config_code};
 pub use lease::Lease;
 pub use merge::{
     FilesNow, Landing, MergeOutcome, MergeRequest, MergeStrategy, Merged, Sealed, TakeBackRequest,
@@ -84,7 +83,6 @@ pub use remove::{
     AgentEnd, GcCandidate, GcVerdict, Keeps, Leftover, LeftoverKind, Overdue, RemoveHook,
     RemoveRequest, Removed,
 };
-pub use repository::Repository;
 pub use run::{Ran, RunRequest};
 pub use slug::Slug;
 pub use trees::{TreeOptions, Trees};

@@ -11,9 +11,9 @@ use std::time::Duration;
 use store::lock::FileLock;
 
 use crate::error::TreeError;
+use crate::git::Repository;
 use crate::git::{Git, History, REMOTES, reference_of};
 use crate::layout::Layout;
-use crate::repository::Repository;
 use crate::trees::Trees;
 
 /// Time limit for one request to a remote.

@@ -13,12 +13,12 @@ use store::secret_filter::SecretFilter;
 use store::tree::device;
 
 use crate::error::TreeError;
+use crate::git::Repository;
 use crate::layout::Layout;
 use crate::lease::Lease;
 use crate::registry::{
     Entry, Event, EventTask, Registry, Section, TreeStatus, events, not_found, removed,
 };
-use crate::repository::Repository;
 use crate::slug::Slug;
 
 /// Options for handling worktrees.

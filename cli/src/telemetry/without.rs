@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use coordinator::session::SessionUi;
-use director::Verdict;
+use coordinator::session::Verdict;
 use fanout::{Events, FanoutEvent};
 use project::workplace::Workplace;
 use runs::env;

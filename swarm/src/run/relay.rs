@@ -68,12 +68,15 @@ impl Relay {
         if timeout(GRACE, all_ended()).await.is_ok() {
             return;
         }
+        self.kill_running();
+        timeout(GRACE, all_ended()).await.ok();
+    }
+
+    fn kill_running(&self) {
         let late = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         for pid in late.iter() {
             signal_group(*pid, Signal::KILL);
         }
-        drop(late);
-        timeout(GRACE, all_ended()).await.ok();
     }
 
     /// Lets a program that is confined as a whole start a relay in place of ccb's own server.

@@ -12,8 +12,8 @@ use store::atomic::{self, Durability};
 
 use crate::check::repository::Traits;
 use crate::error::TreeError;
+use crate::git::MARKER;
 use crate::layout::Layout;
-use crate::repository::MARKER;
 
 const VERSION: u64 = 1;
 

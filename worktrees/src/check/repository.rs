@@ -14,10 +14,10 @@ use store::atomic::{self, Durability};
 use store::home::create_dir;
 
 use crate::error::TreeError;
+use crate::git::MARKER;
 use crate::git::config_text::{quoted, setting};
 use crate::git::{Git, index_times, zero_split};
 use crate::layout::Layout;
-use crate::repository::MARKER;
 
 /// The files of the git directory that are kept from one check to the next. `modules` and `lfs` are
 /// what the set-up fetched; all others are rewritten or deleted.

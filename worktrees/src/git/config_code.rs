@@ -8,8 +8,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::TreeError;
+use crate::git::Repository;
 use crate::git::{Git, path_from, zero_split};
-use crate::repository::Repository;
 
 /// An entry that makes git run a program.
 #[derive(Debug, Clone, PartialEq, Eq)]

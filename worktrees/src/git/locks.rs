@@ -15,9 +15,9 @@ use std::time::{Duration, Instant, SystemTime};
 use store::atomic;
 use store::lock::FileLock;
 
+use crate::git::Repository;
 use crate::layout::Layout;
 use crate::process::Finished;
-use crate::repository::Repository;
 
 /// Time limit for processes that may hold the lock.
 const HOLDER_WAIT: Duration = Duration::from_secs(2);

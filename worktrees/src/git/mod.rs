@@ -19,6 +19,7 @@ pub(crate) mod locks;
 mod opened;
 pub(crate) mod pin;
 mod places;
+mod repository;
 pub(crate) mod stay;
 pub(crate) mod untouched;
 
@@ -30,3 +31,5 @@ pub use history::FileStat;
 pub(crate) use history::History;
 pub use in_process::ConflictPlace;
 pub(crate) use places::{REMOTES, head_commit, reference_of};
+pub(crate) use repository::MARKER;
+pub use repository::Repository;
