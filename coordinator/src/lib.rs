@@ -1,17 +1,18 @@
-//! What a command calls.
+//! The functions that a command calls.
 //!
 //! # What this room knows
 //!
-//! What commands and tools both do ([`actions`], [`perform`]), what an agent is given ([`agent`]),
-//! sessions, plans and workers as a person starts them ([`session`], [`plans`], [`worker`]), what is
-//! wrong and what is left over ([`doctor()`], [`clean`]), what shells complete ([`candidates`]), spans
-//! and metrics (`telemetry`), and the process that several agents share ([`mates`]).
+//! The actions of commands and tools ([`actions`], [`perform`]), the prompt, model and tools of an agent
+//! ([`agent`]), sessions, plans and workers as a person starts them ([`session`], [`plans`],
+//! [`worker`]), repairs and leftovers ([`doctor()`], [`clean`]), names for shells to complete
+//! ([`candidates`]), spans and metrics (`telemetry`), and the process that several agents share
+//! ([`mates`]).
 //!
 //! # What it must not know (and where to go instead)
 //!
-//! * How one agent runs: `runs`. Where a command works and who gives it: `project`.
-//! * How work lands: `landing`. Who does which task when: `director`.
-//! * What a plan file means: `fanout`. What views and reports say: `observe`.
+//! * The run of one agent: `runs`. The place and the caller of a command: `project`.
+//! * The landing of work: `landing`. The order of tasks and the agents for them: `director`.
+//! * The meaning of a plan file: `fanout`. The content of views and reports: `observe`.
 //! * Arguments, output and protocols: `cli`.
 //!
 //! # The way through

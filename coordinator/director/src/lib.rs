@@ -9,10 +9,11 @@
 //!
 //! # What it must not know (and where to go instead)
 //!
-//! * What an agent is given: a [`Crew`] says it; `coordinator::agent` and `coordinator::plans` have one.
-//! * How an agent is started and proven: `runs`.
-//! * How a result gets onto a branch: `landing`.
-//! * What a session asks or shows, and when it closes: `coordinator::session`.
+//! * The prompt, model and tools of an agent: a [`Crew`] decides; `coordinator::agent` has those of
+//!   sessions and plans.
+//! * The start and the proof of an agent's work: `runs`.
+//! * The way of a result onto a branch: `landing`.
+//! * The questions, the display and the end of a session: `coordinator::session`.
 //!
 //! # The way through
 //!

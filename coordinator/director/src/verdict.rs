@@ -1,10 +1,10 @@
-//! What a whole run comes to, and what a person may do to it meanwhile.
+//! The result of a whole run, and the signal that interrupts it.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// What a whole run came to; which exit code that is, is up to the command line.
+/// The result of a whole run; the command line decides which exit code that is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {

@@ -18,8 +18,8 @@
 //!
 //! * The workplace, definitions and settings of the user: `coordinator::plans` hands them over as
 //!   [`Equipment`].
-//! * Who does which task when: `director`.
-//! * How a page of a report looks: `observe::report`, as a function in the [`Equipment`].
+//! * The order of tasks and the agents for them: `director`.
+//! * The look of a report's page: `observe::report`, as a function in the [`Equipment`].
 //! * Arguments and output: `cli`.
 //!
 //! # The way through

@@ -1,4 +1,4 @@
-//! Landing: what was done for tasks gets onto a branch, and off it again.
+//! Landing: finished work gets onto a branch, and off it again.
 //!
 //! # What this room knows
 //!
@@ -9,10 +9,10 @@
 //!
 //! # What it must not know (and where to go instead)
 //!
-//! * What a person left out of a command: `coordinator::actions::land` makes the [`LandingPolicy`].
-//! * When a session lands what is done: `director`.
-//! * How a plan lands its results together: `fanout`.
-//! * How git merges and a branch moves: `worktrees`.
+//! * The defaults of a command: `coordinator::actions::land` makes the [`LandingPolicy`].
+//! * The moment at which a session lands work: `director`.
+//! * Landing all results of a plan together: `fanout`.
+//! * The merge in git and the move of a branch: `worktrees`.
 //!
 //! # The way through
 //!
@@ -85,16 +85,16 @@ pub use undo::{ListedLanding, UndoReport, UndoRequest, find, landings, settle, u
 pub use work::standings;
 pub use work::{LandState, Unlanded, candidates, candidates_everywhere};
 
-/// How often a landing that something hindered is tried again, and how long it waits first.
+/// ccb tries a hindered landing again this often, after this pause.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// How work is to land, all things considered.
 #[derive(Debug, Clone)]
 pub struct LandingPolicy {
-    /// Where it goes, and what it has to pass.
+    /// The branch, and the check that the result has to pass.
     pub landings: Landings,
-    /// How long a check may take.
+    /// The longest time a check may take.
     pub check_timeout: Duration,
     /// Only say what would happen; runs no check.
     pub dry_run: bool,
@@ -102,7 +102,7 @@ pub struct LandingPolicy {
     pub reopen: bool,
 }
 
-/// What became of one task's work.
+/// The result of landing one task's work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LandReport {
     /// The work.
@@ -111,15 +111,15 @@ pub struct LandReport {
     pub into: String,
     /// How it landed, or was to.
     pub strategy: MergeStrategy,
-    /// What became of it.
+    /// The result.
     pub outcome: Landed,
 }
 
 /// Lands the work of these tasks, which are on the list of `agents`, in an order in which
-/// nothing comes before what it builds on. Each is told to `tell` as soon as it is over.
+/// nothing comes before what it builds on. `tell` gets each as soon as it is over.
 ///
-/// Nothing lands if one of them has nothing to land. A task that does not land keeps no other from it. Somebody who
-/// sets `stop` ends it after the one that lands just then.
+/// Nothing lands if one of them has nothing to land. A task that does not land keeps no other from it. A caller
+/// that sets `stop` ends it after the one that lands just then.
 pub fn land(
     tasks: &[TaskId],
     policy: &LandingPolicy,

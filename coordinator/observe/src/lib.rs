@@ -9,10 +9,10 @@
 //!
 //! # What it must not know (and where to go instead)
 //!
-//! * How an action is done: `coordinator::perform`.
-//! * How a frame, a page or a line looks on a screen: `cli`.
+//! * The execution of an action: `coordinator::perform`.
+//! * The look of a frame, a page or a line: `cli`.
 //! * Spans and metrics: `coordinator::telemetry`.
-//! * What is to happen next: `director`.
+//! * The decision about the next step: `director`.
 //!
 //! # The way through
 //!

@@ -1,4 +1,4 @@
-//! Where a command works, and who gives it.
+//! The place of a command, and its caller.
 //!
 //! # What this room knows
 //!
@@ -9,10 +9,10 @@
 //!
 //! # What it must not know (and where to go instead)
 //!
-//! * How an agent runs: `runs`, whose [`Agents`](runs::Agents) a workplace opens.
-//! * How work lands: `landing`, which takes these agents and no workplace.
-//! * What a command does: `coordinator::actions`.
-//! * Whose process this is, by its ancestors: [`runs::identity`].
+//! * The run of an agent: `runs`, whose [`Agents`](runs::Agents) a workplace opens.
+//! * The landing of work: `landing`, which takes these agents and no workplace.
+//! * The work of a command: `coordinator::actions`.
+//! * The agent a process belongs to: [`runs::identity`].
 //!
 //! # The way through
 //!

@@ -1,11 +1,11 @@
-//! Who calls, as far as it matters for what a caller may do.
+//! The caller, as far as it matters for its rights.
 
 use store::Failure;
 
-/// Who calls.
+/// The caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
-    /// Nobody of ours: a person, or a program that is none of our agents.
+    /// A person, or a program that is none of our agents.
     Person,
     /// An agent that leads its team.
     Lead,
@@ -15,12 +15,12 @@ pub enum Who {
     Teammate,
     /// An agent with one piece of work.
     Worker,
-    /// An agent, but nobody knows which.
+    /// An agent, but ccb does not know which.
     Unknown,
 }
 
 impl Who {
-    /// Whether it decides for its team: what tasks are checked by, who works on them.
+    /// True if it decides for its team: the checks of tasks, and the agents that work on them.
     pub fn decides(self) -> bool {
         matches!(self, Self::Person | Self::Lead | Self::Coordinator)
     }
@@ -37,7 +37,7 @@ impl Who {
     }
 }
 
-/// A refusal because of who calls.
+/// A refusal that depends on the caller.
 pub fn not_yours(message: String, hint: &str) -> Failure {
     Failure::refused("not_yours", message).with_hint(hint)
 }

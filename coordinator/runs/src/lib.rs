@@ -11,10 +11,10 @@
 //!
 //! # What it must not know (and where to go instead)
 //!
-//! * Which task comes next: `director`.
-//! * How work gets onto a branch: `landing`.
-//! * Who gives a command, in which directory, with which rights: `project`.
-//! * What an agent of a type is given: `coordinator::agent`.
+//! * The choice of the next task: `director`.
+//! * The way of work onto a branch: `landing`.
+//! * The caller of a command, its directory and its rights: `project`.
+//! * The prompt, model and tools of an agent: `coordinator::agent`.
 //! * Our own loop around a model: a host that shares its process has it by
 //!   [`SharedLoop`](swarm::runtime::SharedLoop); `coordinator::mates` brings it.
 //!

@@ -1,5 +1,4 @@
-//! Landing and undoing as a person asks for it: what was not said is as the team's session and the
-//! settings have it.
+//! Landing and undoing as a person asks for it. The team's session and the settings fill in the rest.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -12,16 +11,16 @@ use store::Failure;
 use taskboard::TaskId;
 use worktrees::{Landing, MergeStrategy};
 
-/// How work is to land. What is not said is as the team's session has it, else as usual.
+/// A person's wishes for a landing. The team's session fills in the rest, else the settings do.
 #[derive(Debug, Clone, Default)]
 pub struct LandRequest {
     /// The branch; usually the one that is checked out in the main worktree.
     pub into: Option<String>,
-    /// What the branch gets; usually the commits and a merge.
+    /// The commits that the branch gets; usually the commits and a merge.
     pub strategy: Option<MergeStrategy>,
-    /// What must succeed on the merged result, besides the task's own check.
+    /// A command that must succeed on the merged result, besides the task's own check.
     pub check: Option<String>,
-    /// How long a check may take.
+    /// The longest time a check may take.
     pub check_timeout: Option<Duration>,
     /// Only say what would happen; runs no check.
     pub dry_run: bool,
@@ -54,8 +53,7 @@ pub fn undo(
     landing::undo(landing, request, set_up, &workplace.agents()?, stop)
 }
 
-/// How work lands: what was said, else what the team's
-/// session says, else the usual.
+/// The wishes of this call, else those of the team's session, else the settings.
 fn policy(request: &LandRequest, workplace: &Workplace) -> Result<LandingPolicy, Failure> {
     let session = SessionFile::new(workplace.home(), &workplace.team()?).session()?;
     let session = session.unwrap_or_default();
@@ -90,8 +88,8 @@ fn policy(request: &LandRequest, workplace: &Workplace) -> Result<LandingPolicy,
     })
 }
 
-/// What a branch gets from a session where nobody says it for this once: what the session was
-/// told, else the settings, else the commits and a merge.
+/// The strategy of a session, if this call names none: its own, else that of the settings, else the
+/// commits and a merge.
 pub(crate) fn strategy_of(session: &TeamSession, workplace: &Workplace) -> MergeStrategy {
     let said = session.strategy.as_deref().and_then(MergeStrategy::parse);
     said.unwrap_or(workplace.worktree_settings().merge_strategy)
