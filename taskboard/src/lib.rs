@@ -80,6 +80,7 @@ pub use history::Change;
 pub use hooks::{Hooks, Veto};
 pub use id::{BadId, TaskId};
 pub use invalid::Invalid;
+pub use memory::Memory;
 pub use options::BoardOptions;
 pub use own_keys::MetadataTrouble;
 pub use proof::Unchecked;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use store::clock::{Clock, rfc3339};
+use store::name::Name;
 
 use crate::backend::{Backend, Feed, Poll, Whose};
 use crate::caller::Caller;
@@ -26,9 +27,22 @@ use crate::rules::next::{Next, why_nothing};
 use crate::snapshot::{Entry, Snapshot};
 use crate::task::{Status, Task};
 
+/// Lists in memory. Every board that is opened on it, or on a clone of it, under the same name is the
+/// same list.
+#[derive(Debug, Clone, Default)]
+pub struct Memory(Arc<Mutex<BTreeMap<String, Arc<Shared>>>>);
+
+impl Memory {
+    pub(crate) fn open(&self, name: &Name, clock: Arc<dyn Clock>) -> MemoryList {
+        let mut lists = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = Arc::clone(lists.entry(name.to_string()).or_default());
+        MemoryList { clock, shared }
+    }
+}
+
 /// A list in memory.
 #[derive(Debug)]
-pub(crate) struct Memory {
+pub(crate) struct MemoryList {
     clock: Arc<dyn Clock>,
     shared: Arc<Shared>,
 }
@@ -56,12 +70,7 @@ impl Shared {
     }
 }
 
-impl Memory {
-    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
-        let shared = Arc::default();
-        Self { clock, shared }
-    }
-
+impl MemoryList {
     /// Makes a change, which must check everything before it writes anything.
     fn change<T>(
         &self,
@@ -181,7 +190,7 @@ impl List {
     }
 }
 
-impl Backend for Memory {
+impl Backend for MemoryList {
     fn exists(&self) -> bool {
         self.shared.lock().exists
     }
@@ -435,5 +444,35 @@ impl Poll for Seen {
 
     fn history(&mut self) -> Result<Vec<Change>, BoardError> {
         self.followed.poll()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::board::Board;
+    use crate::options::BoardOptions;
+    use crate::rules::batch::NewTask;
+
+    #[test]
+    fn boards_of_one_name_are_one_list() {
+        let memory = Memory::default();
+        let open = |name| {
+            let name = Name::new("list", name).unwrap();
+            Board::in_memory(&memory, name, BoardOptions::default())
+        };
+        let (one, same, other) = (open("a"), open("a"), open("b"));
+        let mut glance = same.glance();
+        assert!(!glance.look(0).unwrap() && !same.exists());
+        let new = NewTask {
+            subject: "job".into(),
+            ..NewTask::default()
+        };
+        let id = one.create(&[new], None).unwrap()[0].id;
+        assert!(glance.look(0).unwrap());
+        assert_eq!(glance.snapshot().tasks().count(), 1);
+        assert_eq!(glance.history().unwrap().len(), 1);
+        assert_eq!(same.get(id).unwrap(), one.get(id).unwrap());
+        assert!(!other.exists());
     }
 }

@@ -61,15 +61,20 @@ impl Board {
         }
     }
 
-    /// A list that is kept in memory and gone with this board: for tests of what uses boards. Every
-    /// rule is the same; other processes and other tools see nothing of it.
-    pub fn in_memory(name: Name, options: &BoardOptions) -> Self {
+    /// The list `name` in `memory`, for tests of what uses boards. Every rule is the same; other
+    /// processes and other tools see nothing of it.
+    pub fn in_memory(memory: &Memory, name: Name, options: BoardOptions) -> Self {
+        let BoardOptions {
+            clock,
+            secret_filter,
+            ..
+        } = options;
         Self {
+            backend: Box::new(memory.open(&name, Arc::clone(&clock))),
             name,
             dir: PathBuf::new(),
-            clock: Arc::clone(&options.clock),
-            secret_filter: options.secret_filter.clone(),
-            backend: Box::new(Memory::new(Arc::clone(&options.clock))),
+            clock,
+            secret_filter,
         }
     }
 

@@ -160,8 +160,10 @@ impl Site {
             clock: Arc::clone(&clock) as Arc<dyn Clock>,
             ..BoardOptions::default()
         };
+        let memory = taskboard::Memory::default();
+        let name = Name::new("list", "board").unwrap();
         Self {
-            board: Board::in_memory(Name::new("list", "board").unwrap(), &options),
+            board: Board::in_memory(&memory, name, options),
             clock,
             in_files: false,
             #[cfg(feature = "server-tests")]
