@@ -25,6 +25,19 @@
 //!
 //! None of its own; [`mcp::FAULT_POINTS`] and [`top::FAULT_POINTS`] belong to the crates below. A panic becomes
 //! an error with exit code 70.
+//!
+//! # Where things are
+//!
+//! Paths start at the repository's root; a short name is beside the last path of its cell.
+//!
+//! | to | look at |
+//! |---|---|
+//! | change what shells complete | `cli/src/commands/completion.rs` (what an argument names), `coordinator/src/candidates.rs` (what there is) |
+//! | change examples in help, man pages and docs/commands.md | `cli/src/examples.rs`; the manual: `cli/src/manual.rs`; the page: `cli/src/reference.rs` |
+//! | change which flags a command in a hint has | `cli/src/said.rs` |
+//! | change the demo | `cli/src/commands/demo/sample.rs` (its project and plan) |
+//! | add a command | a file in `cli/src/commands/`, its arguments beside its code |
+//! | map an error to an exit code | `cli/src/exit.rs`, the only table; what an error says of itself: its `Explain`, see `store/src/failure.rs` |
 
 mod args;
 mod ask;

@@ -38,6 +38,21 @@
 //! [`FAULT_POINTS`] names the points at which a process on files may die: while an inbox is made,
 //! after a broadcast is committed or copied, between a request and the message that tells of it, and
 //! around archives. The next process that opens the inbox, or looks at the requests, finishes the work.
+//!
+//! # Where things are
+//!
+//! Paths start at the repository's root; a short name is beside the last path of its cell.
+//!
+//! | to | look at |
+//! |---|---|
+//! | change what mail means, wherever it is kept | `mailbox/src/mailbox.rs`, `mailbox/src/backend.rs` (the port), `mailbox/src/request.rs`, `mailbox/src/consumer.rs`; what both places must keep: `mailbox/tests/contract/suite/mod.rs` |
+//! | change mail in PostgreSQL | `mailbox/src/database/mod.rs`, `mailbox/migrations/001.sql`; who reads: `mailbox/src/database/reader.rs`; links that break: `mailbox/tests/database/faults.rs` |
+//! | see what happens when a message is sent | `mailbox/src/files/inbox.rs` (the section), `live.rs`, `store/src/shared_log.rs` |
+//! | see how a message is handed over, acknowledged, archived | `mailbox/src/consumer.rs`, `mailbox/src/cursor.rs`, `mailbox/src/files/rotate.rs` |
+//! | see how a broadcast reaches every inbox, and an id is used once | `mailbox/src/files/broadcast.rs`, `mailbox/src/files/marks.rs` |
+//! | add a kind of message | `mailbox/src/protocol.rs` |
+//! | change what a model sees of mail | `mailbox/src/render.rs`, `mailbox/src/notification.rs`, `mailbox/src/xml.rs` |
+//! | see how requests get one answer | `mailbox/src/files/requests.rs` |
 
 mod activity;
 mod backend;

@@ -1,8 +1,11 @@
 //! The only crate that touches files.
 //!
 //! Everything `ccb` knows lives in files that several processes, and other tools, read and write at
-//! the same time. This crate holds the few primitives that make this safe. It does not know what
-//! the files mean.
+//! the same time. This crate holds the few primitives that make this safe.
+//!
+//! # What this room knows
+//!
+//! How a file is replaced, locked, appended to and followed, and the settings files.
 //!
 //! | module | promise |
 //! |---|---|
@@ -32,10 +35,39 @@
 //! A list's lock file first, then its lock directories (`.lock.lock/`, then `<id>.json.lock/` in
 //! ascending order). No process holds the locks of two lists, or of a list and an inbox, at once.
 //!
-//! # Not here
+//! # What it must not know (and where to go instead)
 //!
-//! No async runtime, no git, no argument parsing, no printing. With the `fault-injection` feature
-//! (tests only) [`fault`] reads two environment variables; nothing else does.
+//! * What the files mean: `taskboard`, `mailbox`, `swarm/team`, `worktrees`.
+//! * An async runtime: `swarm`. Git: `worktrees`. Arguments, printing, the environment: `cli`. With
+//!   the `fault-injection` feature (tests only) [`fault`] reads two environment variables; nothing
+//!   else does.
+//!
+//! # The way through
+//!
+//! ```text
+//! change ─▶ FileLock::exclusive ─▶ atomic::read ─▶ the caller decides ─▶ atomic::replace ─▶ unlock
+//! append ─▶ SharedLog: a look at the length, one write, a sync outside of the lock
+//! read   ─▶ no lock: the old file or the new one; Follow for what comes later
+//! ```
+//!
+//! # Crash points
+//!
+//! [`FAULT_POINTS`]: `stage.*`, `dir.*` and `log.*`. A test crashes or fails a process at each.
+//!
+//! # Where things are
+//!
+//! Paths start at the repository's root; a short name is beside the last path of its cell.
+//!
+//! | to | look at |
+//! |---|---|
+//! | know what makes a file change safe | `store/src/atomic.rs`, `store/src/lock.rs`, `store/src/lockdir.rs` |
+//! | know how waiting for a lock ends in time | `store/src/watchdog.rs` |
+//! | add a write point that tests can crash at | `store/src/fault.rs`; declare it with `fault_points!` |
+//! | know how ccb tells machines and repositories apart | `store/src/machine.rs`, `worktrees/src/address.rs` |
+//! | change what is taken out of mail and tasks | `store/src/secret_filter.rs` (where it is applied), `swarm/src/starter.rs` (`secret_filter`); of checks' output: `worktrees/src/check/log.rs` |
+//! | change how text of others is made harmless | `store/src/text.rs`; beside lines of ours: `cli/term/src/style.rs` (`hanging`, `quoted`) |
+//! | add a setting | `store/src/settings/`, one file per section; how fields are read, there and in definitions and hooks: `store/src/fields.rs`; lengths of time, everywhere: `store/src/duration.rs` |
+//! | fuzz a parser | its target is a function in the `fuzz` module of its crate (`store/src/fuzz.rs`, `swarm/src/fuzz.rs`, `swarm/native/src/fuzz.rs`; what they share is in the first); all targets: `cli/src/fuzz.rs`; programs and corpora: `fuzz/`; the replay: `tests/it/fuzz_corpus.rs` |
 
 // Here, because every other crate is built after this one.
 #[cfg(not(target_os = "linux"))]

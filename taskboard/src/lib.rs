@@ -39,6 +39,24 @@
 //! [`FAULT_POINTS`] names the points at which a process on files may die: around an intent of several
 //! files, the high-water mark, the log, a record of a check, and a task that is handed to another
 //! process. The next lock section repairs what it finds. A change on tables is one transaction.
+//!
+//! # Where things are
+//!
+//! Paths start at the repository's root; a short name is beside the last path of its cell.
+//!
+//! | to | look at |
+//! |---|---|
+//! | change the task file's format | `taskboard/src/format.rs`, `taskboard/src/task.rs`; what ccb keeps with a task (`metadata.ccb`): `taskboard/src/facts.rs`, how its keys can be spelled: `own_keys.rs`, whether something proves a task: `proof.rs` |
+//! | change what a claim checks, or what `next` prefers | `taskboard/src/rules/claim.rs`, `taskboard/src/files/next.rs`, `taskboard/src/rules/index.rs`; when a task can start and in what order, for the board and for sessions: `taskboard/src/rules/ready.rs` |
+//! | see what happens in a lock section | `taskboard/src/files/section.rs`, `intent.rs`, `taskboard/src/files/repair.rs` |
+//! | change how the board is kept in a database | `taskboard/src/backend.rs` (the port), `taskboard/src/tables/port.rs`, `taskboard/src/tables/visit.rs` (one change), `taskboard/src/tables/links.rs`, `taskboard/src/tables/ranks.rs`; claims: `taskboard/migrations/001.sql` |
+//! | change what is forgotten in a database, and when | `taskboard/src/tables/retention.rs`, `mailbox/src/database/retention.rs` |
+//! | see how ids are given out | `taskboard/src/files/ids.rs` |
+//! | see how a durable change keeps its sync out of the lock | `taskboard/src/files/change.rs` |
+//! | see what a process keeps between sections, and how it notices others | `taskboard/src/files/live.rs`, `taskboard/src/files/slots.rs` |
+//! | see how processes take tasks for each other | `taskboard/src/files/serve.rs` (who has the lock), `taskboard/src/files/next.rs` (who asks) |
+//! | change what a task's check is, and who may | `taskboard/src/files/checks.rs` (the record), `coordinator/src/actions/task_rights.rs` (who) |
+//! | change the history or `watch` | `taskboard/src/files/log.rs`, `taskboard/src/files/watch.rs` |
 
 mod backend;
 mod board;

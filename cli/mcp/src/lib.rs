@@ -25,6 +25,25 @@
 //!
 //! [`FAULT_POINTS`]: before an answer with mail is written, and after it is written but before the mail is
 //! acknowledged. In both cases the next server delivers the mail again. The test is `tests/it/mcp_mail.rs`.
+//!
+//! # Where things are
+//!
+//! Paths start at the repository's root; a short name is beside the last path of its cell.
+//!
+//! | to | look at |
+//! |---|---|
+//! | change how results look to a model, and how long they are | `cli/mcp/src/answer.rs`, `audience.rs`; lists of tasks: `task_lines.rs`; mail: `post.rs`, `mailbox/src/render.rs`, `xml.rs` |
+//! | add or change an MCP tool | `cli/mcp/src/tools.json` (what it takes), `server.rs` (who answers), `coordinator/src/agent/role.rs` (who has it) |
+//! | see how mail comes with a result | `cli/mcp/src/post.rs`, `transport.rs` |
+//!
+//! # A call of a tool
+//!
+//! 1. A thread reads lines of bounded length; what is no request of ours is answered in `cli/mcp/src/transport.rs`, everything else goes to
+//!    rmcp, which knows the protocol.
+//! 2. The arguments are checked against the schema that clients see (`arguments.rs`), the caller's run is checked (`seat.rs`), and the tool
+//!    calls what the command calls, on a thread of its own. Calls take turns, except those that may take long.
+//! 3. A thread writes. It takes the caller's mail at the last moment, puts it behind the result, writes the line, and then acknowledges
+//!    the mail and tells the engine that a result has arrived. An answer that is never written takes nothing with it.
 
 mod agents;
 mod answer;

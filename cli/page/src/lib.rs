@@ -40,6 +40,14 @@
 //!
 //! None of its own: it writes one file, the proof of a token, with one replacement (`store::atomic`).
 //! Browsers sign in again after a restart, because what lets them in is in memory alone.
+//!
+//! # Where things are
+//!
+//! Paths start at the repository's root; a short name is beside the last path of its cell.
+//!
+//! | to | look at |
+//! |---|---|
+//! | change the page of `ccb web` | `cli/page/src/`: `server.rs`, `tls.rs`, `guard.rs`, `refused.rs` (who may ask), `entrance.rs`, `routes/sign_in.rs`, `secret.rs` (how one comes in), `connection.rs` (which program asks), `console.rs` (its terminal), `routes/` (what), `pieces.rs` and `state.rs` (what browsers are sent), `cli/page/src/assets/` (the page itself: plain modules, no build) |
 
 mod assets;
 mod connection;

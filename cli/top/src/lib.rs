@@ -24,6 +24,15 @@
 //!
 //! [`FAULT_POINTS`]: the screen is about to be drawn. Tests make that panic and fail; the terminal is
 //! restored in both cases. The tests are in `tests/it/top.rs`.
+//!
+//! # Where things are
+//!
+//! Paths start at the repository's root; a short name is beside the last path of its cell.
+//!
+//! | to | look at |
+//! |---|---|
+//! | change the live view | `cli/top/src/`: `model/` (what it knows; `model/lists.rs`: what is in a list), `update/` (what keys and news change; pure: `update/command.rs`, `update/typing.rs`, `update/dialogs.rs`), `keys.rs` (which key), `view/` (one file per pane), `text.rs` (text of others on its way to a cell), `effects.rs` (reads and acts on other threads); its tests and pictures are in `tests/`; in a session: `cli/src/session/live.rs` |
+//! | know how the terminal is given back | `cli/top/src/terminal.rs`, `restorer.rs` (after kill -9), `events.rs` (signals), `input.rs` (keys); the tests are in `tests/it/top.rs` |
 
 mod effects;
 mod events;

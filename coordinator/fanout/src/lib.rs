@@ -35,6 +35,19 @@
 //!
 //! None of its own. A plan that is run again finds its tasks by their keys on the board, and what is
 //! proven by its pins in the repository.
+//!
+//! # Where things are
+//!
+//! Paths start at the repository's root; a short name is beside the last path of its cell.
+//!
+//! | to | look at |
+//! |---|---|
+//! | change what a plan may say, or what it becomes | `coordinator/fanout/src/plan.rs`, `expand.rs`, `maker.rs` (one task), `lines.rs` (where a mistake is); its tasks on the board are made in `board.rs` |
+//! | change what a `foreach` reads, and what stays inside the repository | `coordinator/fanout/src/things.rs`, `items.rs`, `findings.rs` (SARIF), `paths.rs`; which tasks are chosen: `select.rs`; whether the user's checkout stays as it is: `coordinator/runs/src/bystander.rs` |
+//! | see how results land together, and how the culprit is found | `coordinator/fanout/src/landing.rs`, `worktrees/src/merge/pin.rs` |
+//! | change what is said and done about conflicts of a plan | `coordinator/fanout/src/conflicts.rs` |
+//! | change the check of everything that lands | `coordinator/fanout/src/whole_check.rs` |
+//! | change a report of a plan | `coordinator/fanout/src/{report,junit,sarif,markdown}.rs`, `results.rs` (the directory) |
 
 mod apply;
 mod board;

@@ -42,6 +42,15 @@
 //! })?;
 //! # Ok(()) }
 //! ```
+//!
+//! # Where things are
+//!
+//! Paths start at the repository's root; a short name is beside the last path of its cell.
+//!
+//! | to | look at |
+//! |---|---|
+//! | see when worktrees of a task are put away | `coordinator/landing/src/put_away.rs` |
+//! | change what `ccb diff`, `land`, `reject` and `undo` do | `coordinator/landing/src/` (`compare.rs`, `lib.rs`, `reject.rs`, `undo.rs`); undoing a landing in git: `worktrees/src/merge/take_back.rs`, what has landed: `landings.rs` |
 
 mod compare;
 mod conflict;

@@ -25,6 +25,16 @@
 //! # Crash points
 //!
 //! None of its own. A visit writes one file, the session's, and `store` has the points of that.
+//!
+//! # Where things are
+//!
+//! Paths start at the repository's root; a short name is beside the last path of its cell.
+//!
+//! | to | look at |
+//! |---|---|
+//! | change who may name a board | `coordinator/project/src/workplace/board.rs` |
+//! | change what a visit to a tree remembers | `coordinator/project/src/visit.rs`; its file: `coordinator/runs/src/session_file.rs` |
+//! | change what an agent may do | `coordinator/project/src/rights.rs` (the table, shown in docs/mcp.md); which row a command is: `cli/src/rights.rs` |
 
 pub mod away;
 pub mod rights;

@@ -4,6 +4,26 @@
 //! The sockets belong to one thread of this crate; a caller's thread sleeps until its answer is
 //! there or its time is up.
 //!
+//! # What this room knows
+//!
+//! Connections, transactions that happen once, migrations, addresses and certificates.
+//!
+//! # What it must not know (and where to go instead)
+//!
+//! * Tables of tasks, mail and rosters: `taskboard/src/tables`, `mailbox/src/database`, `swarm/team`.
+//! * Which database a person means: `coordinator/project`.
+//!
+//! # The way through
+//!
+//! ```text
+//! Database::read | change ─▶ a session from the pool, or a new one ─▶ statements, pipelined ─▶ commit
+//! the link breaks ─▶ connect again ─▶ look for the operation ─▶ its answer, or once more
+//! ```
+//!
+//! # Crash points
+//!
+//! None of its own: `taskboard/tests/database` and `mailbox/tests/database` cut the link at every statement.
+//!
 //! # Promises
 //!
 //! * Nothing waits for ever: connecting, every statement and every lock have a limit.
@@ -16,6 +36,15 @@
 //! * Migrations are applied in one transaction under a lock ([`migrate()`]). A program that knows
 //!   fewer migrations than the database has does not touch it, and neither does one that knows
 //!   more.
+//!
+//! # Where things are
+//!
+//! Paths start at the repository's root; a short name is beside the last path of its cell.
+//!
+//! | to | look at |
+//! |---|---|
+//! | know why a change happens once although the link breaks | `store/database/src/database.rs` |
+//! | change what `ccb doctor` and `ccb board show` say of a server | `store/database/src/health.rs`, `coordinator/src/doctor/server.rs`, `taskboard/src/tables/metrics.rs` |
 
 mod connection;
 mod database;

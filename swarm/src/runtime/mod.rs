@@ -20,6 +20,15 @@
 //!    business.
 //! 6. No amount or kind of output makes a runtime fail, block or grow: lines are bounded, what
 //!    is not understood is passed on as [`Event::Output`].
+//!
+//! # A runtime for a program that talks
+//!
+//! Claude Code, Codex, the agents that speak ACP and those that speak ccb's own lines are state machines without input or output (`Translator`): what the program said, or what the
+//! host orders, comes in; events for the host and lines for the program go out. One driver connects such a machine to a program: it
+//! reads lines of bounded length, passes on what is not part of the protocol as output, and writes from a task of its own, so that a
+//! program that does not read until it is read from stops nothing. `Finish` closes the program's input only when the turn is over, because
+//! until then it may ask something. What a program does otherwise than others is written where it is handled, with a recorded
+//! line to prove it.
 
 mod acp;
 mod after_end;

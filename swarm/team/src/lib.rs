@@ -40,6 +40,27 @@
 //! the team is being deleted), `set-aside`, `aside` and `emptied` (between the steps of the deletion). After
 //! each of them the same command completes what it began. `tests/it/team_crash.rs` stops every change at
 //! every point; `swarm/team/tests/` cuts the link to the database.
+//!
+//! # Where things are
+//!
+//! Paths start at the repository's root; a short name is beside the last path of its cell.
+//!
+//! | to | look at |
+//! |---|---|
+//! | change a team's roster | `swarm/team/src/change.rs`; its format is in `swarm/team/src/format.rs` |
+//! | change rosters in PostgreSQL | `swarm/team/src/rows.rs`, `swarm/team/migrations/001.sql`; what is beside them: `swarm/team/src/beside.rs`, `coordinator/runs/src/rosters.rs`; links that break: `swarm/team/tests/database/cuts.rs` |
+//! | know who of a team is alive | `swarm/team/src/living.rs` |
+//!
+//! # A change of a roster
+//!
+//! Under `.ccb/lock` of the team: read `config.json` (again for up to a second if it does not parse, because Claude Code writes it in
+//! place), check version and repository, patch the document, write it aside, look whether another tool has written meanwhile, rename,
+//! sync. The document is patched and never rebuilt, so what we do not know survives. A member is recorded before it starts; it is
+//! alive if its run's `alive.lock` or its inbox's `consumer.lock` is held, or if it joined as active and has no run.
+//!
+//! A team ends in steps that can be taken again: the roster says so (from here on no member can join), the tasks go as in `reset`, inboxes,
+//! requests and runs are moved to `.ccb/trash/` and deleted there, `config.json` goes last. If the board says no, the first step is
+//! taken back.
 
 mod beside;
 mod change;

@@ -3,6 +3,7 @@
 //! | module | rule |
 //! |---|---|
 //! | [`paths`] | every path that ARCHITECTURE.md names exists |
+//! | [`rooms`] | each crate says what it knows, and none is too large |
 //! | [`crates`] | crates depend downwards only |
 //! | [`cycles`] | the top modules of a crate do not import each other in a circle |
 //! | [`thin`] | `cli` has no policy: it does not import what would let it decide |
@@ -15,5 +16,6 @@ pub mod crates;
 pub mod cycles;
 pub mod english;
 pub mod paths;
+pub mod rooms;
 pub mod sources;
 pub mod thin;

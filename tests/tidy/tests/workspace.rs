@@ -3,10 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tidy::{crates, cycles, english, paths, sources, thin};
+use tidy::{crates, cycles, english, paths, rooms, sources, thin};
 
 /// Crates whose modules are parts of one thing and know each other.
 const KNOTS: [&str; 1] = ["coordinator/fanout"];
+
+/// Bytes of ARCHITECTURE.md, which a newcomer reads whole.
+const MOST_ARCHITECTURE: usize = 10_000;
+/// Lines of code in one room, without blank lines and comments.
+const MOST_LINES: usize = 20_000;
 
 /// Every crate of the product.
 const CRATES: [&str; 21] = [
@@ -45,6 +50,31 @@ fn assert_none(problems: &[String]) {
 fn every_path_in_the_architecture_exists() {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     assert_none(&paths::missing(&text, &root()));
+    assert!(text.len() <= MOST_ARCHITECTURE, "{} bytes", text.len());
+}
+
+/// What each room says of itself at the top of its `lib.rs`.
+#[test]
+fn every_room_says_what_it_knows_and_where_things_are() {
+    let mut problems = Vec::new();
+    for name in CRATES {
+        let text = std::fs::read_to_string(root().join(name).join("src/lib.rs")).unwrap();
+        let found = rooms::problems(&text, &root());
+        problems.extend(found.into_iter().map(|what| format!("{name}: {what}")));
+    }
+    assert_none(&problems);
+}
+
+#[test]
+fn no_room_is_too_large() {
+    let mut problems = Vec::new();
+    for name in CRATES {
+        let lines = rooms::code_lines(&root().join(name).join("src")).unwrap();
+        if lines > MOST_LINES {
+            problems.push(format!("{name} has {lines} lines of code"));
+        }
+    }
+    assert_none(&problems);
 }
 
 #[test]

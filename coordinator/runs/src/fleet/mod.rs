@@ -10,6 +10,14 @@
 //!
 //! Nobody polls: whoever ends or changes a pause rings the bells of all runs, and what nobody tells
 //! of (a pause that is over, one who tries and dies) has a time at which it is looked at.
+//!
+//! # When a provider refuses
+//!
+//! A turn that ends with `Quota` makes its host write a pause into the team's `.ccb/fleet.json` and ring the bells of all runs. Hosts ask before
+//! each turn (`HostServices::may_begin`) and hold it back; a start of an agent is refused or waits. When the pause's time is over the first
+//! host that asks under the lock becomes the one who tries; the model's first word ends the pause, another refusal makes it twice as long, and one who
+//! dies while trying is replaced (its `alive.lock` says so). A pause is never longer than its own length, whatever the clock does. What each
+//! life has used is *set* in the same file, never added, so that saying it twice counts once; lives that are settled are added up.
 
 mod state;
 #[cfg(test)]
