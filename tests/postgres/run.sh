@@ -39,9 +39,9 @@ if ! find_server; then
     exit 1
 fi
 
-# Everything is built as the rest of the workspace is, so that little has to be compiled again.
-features=ccb-database/throw-away-server,ccb-taskboard/server-tests,ccb-mailbox/server-tests,ccb-team/server-tests,ccb-tests/postgres
+# The packages and features of `cargo test --workspace`, so that nothing is compiled again for these tests.
 code=0
-cargo test --workspace --no-fail-fast --features $features --test link --test database --test model --test postgres "$@" || code=1
+cargo test --workspace --no-fail-fast --test link --test database --test postgres "$@" || code=1
+cargo test --workspace --test model -- --include-ignored in_a_database || code=1
 cargo test -p ccb-team --features server-tests --lib tests "$@" || code=1
 exit $code

@@ -1,6 +1,6 @@
 //! The board in a real database: links that break, servers that die, leases, many at once.
 
-#![cfg(feature = "server-tests")]
+#![cfg(feature = "postgres")]
 
 #[cfg(test)]
 mod cuts;

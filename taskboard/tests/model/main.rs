@@ -95,8 +95,9 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "server-tests")]
+    #[cfg(feature = "postgres")]
     #[test]
+    #[ignore = "needs PostgreSQL: tests/postgres/run.sh"]
     fn the_board_does_the_same_in_a_database() {
         use proptest::test_runner::TestRunner;
 

@@ -27,7 +27,7 @@ pub(crate) struct Site {
     clock: Arc<ManualClock>,
     in_files: bool,
     /// Where the board is in a database, whose clock it goes by.
-    #[cfg(feature = "server-tests")]
+    #[cfg(feature = "postgres")]
     database: Option<database::Database>,
     _dir: TempDir,
 }
@@ -147,7 +147,7 @@ impl Site {
             board,
             clock,
             in_files: true,
-            #[cfg(feature = "server-tests")]
+            #[cfg(feature = "postgres")]
             database: None,
             _dir: dir,
         }
@@ -166,14 +166,14 @@ impl Site {
             board: Board::in_memory(&memory, name, options),
             clock,
             in_files: false,
-            #[cfg(feature = "server-tests")]
+            #[cfg(feature = "postgres")]
             database: None,
             _dir: tempfile::tempdir().unwrap(),
         }
     }
 
     /// A list of its own in a database.
-    #[cfg(feature = "server-tests")]
+    #[cfg(feature = "postgres")]
     pub(crate) fn in_tables(now_ms: i64, database: &database::Database, list: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let options = BoardOptions {
@@ -193,7 +193,7 @@ impl Site {
     }
 
     /// Puts a clock that tests set in the place of the database's.
-    #[cfg(feature = "server-tests")]
+    #[cfg(feature = "postgres")]
     pub(crate) fn take_over_clock(database: &database::Database) {
         let sql = "CREATE TABLE @.test_clock (now_ms bigint); INSERT INTO @.test_clock VALUES (0); \
             CREATE OR REPLACE FUNCTION @.clock_ms() RETURNS bigint LANGUAGE sql VOLATILE \
@@ -203,7 +203,7 @@ impl Site {
 
     fn set_clock(&self, now_ms: i64) {
         self.clock.set(now_ms);
-        #[cfg(feature = "server-tests")]
+        #[cfg(feature = "postgres")]
         if let Some(database) = &self.database {
             let sql = format!("UPDATE @.test_clock SET now_ms = {now_ms}");
             database.read(|session| session.batch(&sql)).unwrap();

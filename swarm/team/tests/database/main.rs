@@ -1,6 +1,6 @@
 //! Rosters in a real database: links that break, and machines that act at once.
 
-#![cfg(feature = "server-tests")]
+#![cfg(feature = "postgres")]
 
 #[cfg(test)]
 mod cuts;
