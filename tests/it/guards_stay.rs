@@ -19,6 +19,12 @@ fn told(dir: &Path, what: &str, task: &str) -> String {
     text.trim().to_owned()
 }
 
+/// Whether a task has written that file: the shell makes it before `echo` writes the line.
+fn is_written(dir: &Path, what: &str, task: &str) -> bool {
+    let text = std::fs::read_to_string(dir.join(format!("{what}-{task}")));
+    text.is_ok_and(|text| text.ends_with('\n'))
+}
+
 /// Runs the plan with this many tasks at once.
 fn done(fan: &Fan, jobs: &str) -> Value {
     let answer = fan.0.run(&["fanout", "plan.json", "-j", jobs, "--ci"]);
@@ -145,10 +151,10 @@ fn supervisors_that_die_between_two_runs_are_replaced() {
             {"id": "after", "run": format!("echo $PPID > {out}/host-after; echo 1 > after"), "dependsOn": ["long"]},
         ]}));
         let mut director = fan.start(&[]);
-        wait_until(LIMIT, "both have begun", || {
+        wait_until(LIMIT, "both tasks to have written down their hosts", || {
             ["long", "short"]
                 .iter()
-                .all(|task| dir.path().join(format!("host-{task}")).exists())
+                .all(|task| is_written(dir.path(), "host", task))
         });
         let short: i32 = told(dir.path(), "host", "short").parse().unwrap();
         let team = fan.0.home.path().join("teams");
