@@ -15,6 +15,10 @@
 //! * `CCB_FAULT=panic:NAME:N` panics there, and `hang` never comes back: what a bug would do to
 //!   one thread of a process.
 //! * `CCB_FAULT_TRACE=FILE` appends the name of every point passed.
+//! * `CCB_FAULT_HASTE=N` makes the waits that go through [`hasten`] N times shorter.
+
+#[cfg(not(feature = "fault-injection"))]
+use std::time::Duration;
 
 /// A named write point. Only [`fault_points!`](crate::fault_points) makes one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -95,12 +99,23 @@ pub fn reached(point: Point) {
     }
 }
 
+/// How long the process waits that would wait for `usual`: shorter only when a test asked for it.
+#[cfg(not(feature = "fault-injection"))]
+#[inline(always)]
+pub fn hasten(usual: Duration) -> Duration {
+    usual
+}
+
+#[cfg(feature = "fault-injection")]
+pub use injection::hasten;
+
 #[cfg(feature = "fault-injection")]
 mod injection {
     use std::collections::HashMap;
     use std::fs::OpenOptions;
     use std::io::{self, Write};
     use std::sync::{LazyLock, Mutex};
+    use std::time::Duration;
 
     use super::Point;
 
@@ -138,7 +153,15 @@ mod injection {
     });
     static TRACE: LazyLock<Option<String>> =
         LazyLock::new(|| std::env::var("CCB_FAULT_TRACE").ok());
+    static HASTE: LazyLock<Option<u32>> =
+        LazyLock::new(|| std::env::var("CCB_FAULT_HASTE").ok()?.parse().ok());
     static PASSES: LazyLock<Mutex<HashMap<Point, u32>>> = LazyLock::new(Mutex::default);
+
+    /// Makes a wait shorter; see the module.
+    pub fn hasten(usual: Duration) -> Duration {
+        let haste = HASTE.filter(|haste| *haste > 0);
+        haste.map_or(usual, |haste| usual / haste)
+    }
 
     /// Marks that the process has reached `point`; see the module.
     pub fn pass(point: Point) -> io::Result<()> {

@@ -96,6 +96,7 @@ pub fn for_supervisors(
 ) -> Vec<(OsString, OsString)> {
     const ALSO: &[&str] = &[
         "CCB_FAULT",
+        "CCB_FAULT_HASTE",
         "CCB_FAULT_TRACE",
         "CCB_HOME",
         "RUST_BACKTRACE",

@@ -6,25 +6,36 @@ use std::time::{Duration, Instant};
 
 use harness::model::{Step, prompt};
 use harness::runs::{LONG, kill};
-use harness::{NativeTeam, wait_until};
+use harness::{Answer, NativeTeam, wait_until};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::mates::{await_nothing_left, guard, process, team};
 
+/// Tests that wait until an agent has no host divide by this the time until the agent falls asleep and
+/// the time until its host lets go of it.
+const HASTE: u32 = 10;
+/// Tests of an agent that sleeps and still has its host keep both times.
+const USUAL: u32 = 1;
+
 /// Starts the teammate `ann` with this script; her id.
-fn start(team: &NativeTeam, steps: &[Step]) -> String {
-    start_with(team, &[], steps)
+fn start(team: &NativeTeam, haste: u32, steps: &[Step]) -> String {
+    start_with(team, haste, &[], steps)
 }
 
-fn start_with(team: &NativeTeam, more: &[&str], steps: &[Step]) -> String {
+fn start_with(team: &NativeTeam, haste: u32, more: &[&str], steps: &[Step]) -> String {
     team.ok(&["team", "create", "board"]);
-    let mut how = vec!["agent", "spawn", "--runtime", "native", "--background"];
-    how.extend(["--permission-mode", "bypassPermissions", "--name", "ann"]);
+    let mut how = vec!["--json", "agent", "spawn", "--runtime", "native"];
+    how.extend(["--background", "--name", "ann"]);
+    how.extend(["--permission-mode", "bypassPermissions"]);
     how.extend(more);
     let order = prompt("Begin.", steps);
     how.push(&order);
-    let started = team.ok(&how);
+    let mut spawn = team.command(&how);
+    spawn.env("CCB_FAULT_HASTE", haste.to_string());
+    let answer = Answer::of(spawn.output().unwrap());
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let started = answer.json();
     let id = started["agent"]["agentId"].as_str().unwrap().to_owned();
     team.home.await_run(&id, "idle");
     id
@@ -66,21 +77,21 @@ fn fixed(body: &Value) -> (Value, Value, Value) {
 
 #[test]
 fn one_that_sleeps_goes_on_with_all_it_knew() {
-    goes_on_with_all_it_knew(await_sleep);
+    goes_on_with_all_it_knew(USUAL, await_sleep);
 }
 
 #[test]
 fn one_without_a_host_goes_on_with_all_it_knew() {
-    goes_on_with_all_it_knew(await_no_host);
+    goes_on_with_all_it_knew(HASTE, await_no_host);
 }
 
-fn goes_on_with_all_it_knew(await_rest: fn(&NativeTeam)) {
+fn goes_on_with_all_it_knew(haste: u32, await_rest: fn(&NativeTeam)) {
     let team = team(&json!({}));
     let file = team.repo.main().join("note.txt");
     std::fs::write(&file, "one\n").unwrap();
     let long = "many words ".repeat(4000);
     let reads = Step::tool("Read", json!({ "file_path": file }));
-    let id = start(&team, &[reads, Step::text(&long)]);
+    let id = start(&team, haste, &[reads, Step::text(&long)]);
     await_rest(&team);
     // Instructions that have changed meanwhile would make the service's cache useless.
     std::fs::write(team.repo.main().join("CLAUDE.md"), "Other words.\n").unwrap();
@@ -112,18 +123,18 @@ fn goes_on_with_all_it_knew(await_rest: fn(&NativeTeam)) {
 
 #[test]
 fn one_that_is_stopped_in_its_sleep_keeps_its_last_words() {
-    keeps_its_last_words(await_sleep);
+    keeps_its_last_words(USUAL, await_sleep);
 }
 
 #[test]
 fn one_that_is_stopped_without_a_host_keeps_its_last_words() {
-    keeps_its_last_words(await_no_host);
+    keeps_its_last_words(HASTE, await_no_host);
 }
 
-fn keeps_its_last_words(await_rest: fn(&NativeTeam)) {
+fn keeps_its_last_words(haste: u32, await_rest: fn(&NativeTeam)) {
     let team = team(&json!({}));
     let long = "many words ".repeat(4000);
-    let id = start(&team, &[Step::text(&long)]);
+    let id = start(&team, haste, &[Step::text(&long)]);
     await_rest(&team);
     let asked = team.requests().len();
     team.ok(&["agent", "stop", "ann"]);
@@ -137,7 +148,11 @@ fn keeps_its_last_words(await_rest: fn(&NativeTeam)) {
 fn one_with_a_command_in_the_background_stays_awake() {
     let team = team(&json!({}));
     let command = json!({ "command": "echo still here", "run_in_background": true });
-    let id = start(&team, &[Step::tool("Bash", command), Step::text("done")]);
+    let id = start(
+        &team,
+        USUAL,
+        &[Step::tool("Bash", command), Step::text("done")],
+    );
     let idle = Instant::now();
     // Nothing may happen for longer than it takes to fall asleep.
     wait_until(LONG, "some seconds to pass", || {
@@ -160,7 +175,7 @@ fn one_with_a_command_in_the_background_stays_awake() {
 #[test]
 fn one_without_a_host_survives_its_process_and_ends_with_its_guard() {
     let team = team(&json!({}));
-    let id = start(&team, &[Step::text("first")]);
+    let id = start(&team, HASTE, &[Step::text("first")]);
     await_no_host(&team);
     let before = process(&team).expect("a process");
     kill(before, Signal::KILL);
@@ -188,7 +203,7 @@ fn one_without_a_host_survives_its_process_and_ends_with_its_guard() {
 #[test]
 fn one_without_a_host_ends_when_its_time_is_over() {
     let team = team(&json!({}));
-    let id = start_with(&team, &["--deadline", "40s"], &[Step::text("first")]);
+    let id = start_with(&team, HASTE, &["--deadline", "30s"], &[Step::text("first")]);
     await_no_host(&team);
     let asked = team.requests().len();
     wait_until(LONG, "its end", || team.home.run_exit(&id).is_some());
@@ -203,7 +218,7 @@ fn one_without_a_host_ends_when_its_time_is_over() {
 #[test]
 fn one_without_a_host_that_is_rung_for_nothing_sleeps_on() {
     let team = team(&json!({}));
-    let id = start(&team, &[Step::text("first")]);
+    let id = start(&team, HASTE, &[Step::text("first")]);
     await_no_host(&team);
     let asked = team.requests().len();
     let path = team.home.team_dir().join("runs").join(&id).join("control");

@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use store::fault::hasten;
 use swarm::definitions::PermissionMode;
 use swarm::environment;
 use swarm::process::Processes;
@@ -140,7 +141,7 @@ pub(super) async fn set_up(
         early,
         mcp: Some(mcp),
         rested: !told,
-        sleeps_after: together.map(|_| SLEEPS_AFTER),
+        sleeps_after: together.map(|_| hasten(SLEEPS_AFTER)),
     };
     if let Some(mode) = mode.or(kept.mode) {
         let halted = |_| "nobody listens".to_owned();

@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use store::fault::reached;
+use store::fault::{hasten, reached};
 use store::settings::{AgentLimits, QuotaSettings};
 use tokio::io::Interest;
 use tokio::net::unix::pipe;
@@ -76,7 +76,7 @@ impl Default for HostOptions {
             give_up: QuotaSettings::default().give_up,
             secrets: Arc::new(Secrets::new(Vec::<Vec<u8>>::new())),
             blocked_after: Duration::from_secs(60),
-            look_every: TICK,
+            look_every: hasten(TICK),
         }
     }
 }
