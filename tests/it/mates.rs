@@ -307,6 +307,31 @@ fn what_an_agent_starts_has_processes_of_its_own() {
     await_nothing_left(&team);
 }
 
+/// It waits for an agent that it has started, and both agents lose their processes.
+#[test]
+fn one_that_waits_for_what_it_started_ends_although_its_process_died() {
+    let team = team(&json!({}));
+    let gate = team.home.path().join("gate");
+    let child = prompt("Wait.", &[Step::text("never").wait_for(&gate)]);
+    let agent = json!({
+        "description": "wait", "subagent_type": "general-purpose", "prompt": child,
+        "run_in_background": true,
+    });
+    let steps = [Step::tool("mcp__ccb__Agent", agent), Step::text("done")];
+    let parent = spawn(&team, &prompt("Start.", &steps));
+    team.home.await_run(&parent, "idle");
+    kill(process(&team).expect("a process"), Signal::KILL);
+    await_settled(&team);
+    std::fs::write(&gate, "").unwrap();
+    let exit = team.home.run_exit(&parent).unwrap();
+    assert_eq!(exit["status"], "completed", "{exit}");
+    // It has heard of the end of the agent that it started, and answered that.
+    let result = exit["result"].as_str().unwrap();
+    assert!(result.contains("was lost"), "{exit}");
+    assert_eq!(team.home.run_meta(&parent)["restarts"], 1);
+    await_nothing_left(&team);
+}
+
 #[test]
 fn a_killed_guard_takes_nothing_with_it_that_is_not_settled() {
     let team = team(&json!({}));

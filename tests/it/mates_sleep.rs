@@ -69,6 +69,15 @@ fn await_no_host(team: &NativeTeam) {
     });
 }
 
+/// Waits until the agent has a host in another process: before that, a process without a thread of a
+/// host does not say that the host has let go of the agent.
+fn await_other_host(team: &NativeTeam, id: &str, before: i32) {
+    wait_until(LONG, "a host in another process", || {
+        let host = &team.home.run_meta(id)["host"]["pid"];
+        host.as_i64().is_some_and(|host| host != i64::from(before))
+    });
+}
+
 /// The beginning of requests.
 fn fixed(body: &Value) -> (Value, Value, Value) {
     let first = body["messages"][0]["content"][0]["text"].clone();
@@ -179,9 +188,7 @@ fn one_without_a_host_survives_its_process_and_ends_with_its_guard() {
     await_no_host(&team);
     let before = process(&team).expect("a process");
     kill(before, Signal::KILL);
-    wait_until(LONG, "another process", || {
-        process(&team).is_some_and(|now| now != before)
-    });
+    await_other_host(&team, &id, before);
     await_no_host(&team);
     let order = prompt("AGAIN", &[Step::text("second")]);
     team.ok(&["agent", "send", "ann", &order]);
@@ -196,6 +203,25 @@ fn one_without_a_host_survives_its_process_and_ends_with_its_guard() {
     await_nothing_left(&team);
     let exit = team.home.run_exit(&id).unwrap();
     assert_eq!(exit["status"], "lost", "{exit}");
+    assert_eq!(team.requests().len(), asked);
+}
+
+/// The host that stops it has not seen its last turn: the host before it has.
+#[test]
+fn one_whose_process_dies_while_it_waits_keeps_its_last_words() {
+    let team = team(&json!({}));
+    let long = "many words ".repeat(4000);
+    let id = start(&team, USUAL, &[Step::text(&long)]);
+    let before = process(&team).expect("a process");
+    kill(before, Signal::KILL);
+    await_other_host(&team, &id, before);
+    team.home.await_run(&id, "idle");
+    let asked = team.requests().len();
+    team.ok(&["agent", "stop", "ann"]);
+    await_nothing_left(&team);
+    let exit = team.home.run_exit(&id).unwrap();
+    assert_eq!(exit["status"], "killed", "{exit}");
+    assert_eq!(exit["result"].as_str().unwrap().trim(), long.trim());
     assert_eq!(team.requests().len(), asked);
 }
 

@@ -3,10 +3,14 @@
 use super::exit::{By, Exit, ExitStatus};
 use super::meta::Meta;
 use super::run_dir::RunDir;
-use super::transcript::{Entry, Record};
+use super::transcript::{self, Entry, Record};
+use crate::runtime::{TurnEnd, TurnStatus};
 
 /// How much of the end of the transcript is looked at.
 const TAIL: u64 = 256 * 1024;
+/// The same for the end of the last turn: no byte of a text takes more than six in JSON, and after it
+/// come only notes.
+const TURN_TAIL: u64 = 6 * transcript::MAX_TEXT as u64 + TAIL;
 /// How much text is passed on.
 const MAX_TEXT: usize = 16 * 1024;
 
@@ -24,6 +28,27 @@ pub(super) fn partial_text(run: &RunDir, life: u32) -> Option<String> {
     let text = last_text(run, life, TAIL)?;
     let start = text.ceil_char_boundary(text.len().saturating_sub(MAX_TEXT));
     Some(text[start..].to_owned())
+}
+
+/// How the last turn of this life ended.
+pub(super) fn last_turn(run: &RunDir, life: u32) -> Option<TurnEnd> {
+    let end = store::log::tail(&run.transcript_path(), TURN_TAIL).ok()?;
+    let records = end.lines().rev();
+    let records = records.filter_map(|line| serde_json::from_str::<Record>(line).ok());
+    let mut ends = records.filter_map(|record| match record.entry {
+        Entry::TurnEnded {
+            status,
+            text,
+            error,
+        } if record.life == life => Some((status, text, error)),
+        _ => None,
+    });
+    let (status, text, error) = ends.next()?;
+    Some(TurnEnd {
+        status: TurnStatus::parse(&status)?,
+        text,
+        error,
+    })
 }
 
 /// The last thing it said or printed in this life, if the last `tail` bytes of its transcript say.

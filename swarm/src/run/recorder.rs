@@ -94,7 +94,7 @@ impl Recorder {
             Event::Usage(usage) => self.add(Entry::Usage(*usage)),
             Event::Stalled { why } => self.add(Entry::Stalled { why: why.clone() }),
             Event::TurnEnded(turn) => self.add(Entry::TurnEnded {
-                status: format!("{:?}", turn.status).to_lowercase(),
+                status: turn.status.as_str().into(),
                 text: turn.text.clone(),
                 error: turn.error.clone(),
             }),

@@ -14,7 +14,7 @@ use super::run_dir::{RunDir, RunError};
 use crate::runtime::{Stream, Usage};
 
 /// The longest text of one entry; what is longer is in the output.
-const MAX_TEXT: usize = 64 * 1024;
+pub(super) const MAX_TEXT: usize = 64 * 1024;
 
 /// One line of a transcript.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -241,20 +241,21 @@ pub struct TurnEnd {
     pub error: Option<String>,
 }
 
-/// How a turn ended, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TurnStatus {
-    /// It did what it was asked.
-    Completed,
-    /// It did not.
-    Failed,
-    /// It was interrupted on our order.
-    Interrupted,
-    /// A limit on turns, time, tokens or money ended it.
-    LimitReached,
-    /// The provider refuses for now: out of quota, or too many requests.
-    Quota,
+store::words! {
+    /// How a turn ended, in one word.
+    #[non_exhaustive]
+    pub enum TurnStatus {
+        /// It did what it was asked.
+        Completed = "completed",
+        /// It did not.
+        Failed = "failed",
+        /// It was interrupted on our order.
+        Interrupted = "interrupted",
+        /// A limit on turns, time, tokens or money ended it.
+        LimitReached = "limitreached",
+        /// The provider refuses for now: out of quota, or too many requests.
+        Quota = "quota",
+    }
 }
 
 /// What was used.

@@ -52,6 +52,12 @@ impl Life<'_> {
         self.children.next_look.filter(|_| !self.busy)
     }
 
+    /// An agent that waited for its agents when its process died looks at them at once: they may have
+    /// ended since then.
+    pub(crate) fn look_at_children_soon(&mut self) {
+        self.children.next_look = (!self.meta.teammate).then(Instant::now);
+    }
+
     /// It waits for its agents: goes on if they have ended, or something has come.
     pub(crate) async fn look_at_children(&mut self, orders: &Sender<Order>) {
         if self.children_due().is_some_and(|due| due <= Instant::now()) {

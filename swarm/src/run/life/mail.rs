@@ -8,6 +8,7 @@ use super::Life;
 use super::mail_queue::MailQueue;
 use crate::fault;
 use crate::run::meta::RunState;
+use crate::run::partial::last_turn;
 use crate::runtime::{Message, Messages, Order};
 
 /// What an agent is told that is resumed without a message.
@@ -37,8 +38,11 @@ impl Life<'_> {
         }
         if texts.is_empty() {
             if self.rested {
-                // It had nothing to do when its process ended, and has nothing to do now.
+                // It had nothing to do when its process ended, and has nothing to do now. Only the
+                // transcript says how its last turn ended, which decides how it ends itself.
                 self.busy = false;
+                self.last_turn = last_turn(&self.run, self.meta.life);
+                self.look_at_children_soon();
                 return Some(String::new());
             }
             texts.push(GO_ON.into());
