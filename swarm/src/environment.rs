@@ -1,13 +1,12 @@
-//! What of the caller's environment an agent gets to see.
+//! The part of the caller's environment that an agent gets.
 //!
-//! An agent runs commands somebody else wrote, so it gets what it needs to work, and no more:
+//! An agent runs commands that other people wrote, so it gets what it needs to work, and no more:
 //! tools, language, network and toolchains; from the vendors' keys those of its own kind of
-//! runtime. The setting `agents.env` lets more through. `docs/agents.md` has the list for
-//! users.
+//! runtime. The setting `agents.env` lets more through. `docs/agents.md` has the list for users.
 //!
-//! What is never passed on, unless somebody names it in full, is what would make an agent
-//! believe to be someone or somewhere else: the identity of the calling session, and the
-//! variables that point git at a repository.
+//! Some variables are never passed on unless `agents.env` names them in full: the identity of the
+//! calling session, and the variables that point git at a repository. With them an agent would act
+//! for another agent or in another place.
 
 use std::ffi::OsString;
 
@@ -16,7 +15,7 @@ use store::settings::RuntimeKind;
 /// For every kind of agent. A `*` at the end stands for anything.
 #[rustfmt::skip]
 const EVERYBODY: &[&str] = &[
-    // Who and where: without them shells, git and ssh do not find their files.
+    // The user and the machine: without them shells, git and ssh do not find their files.
     "HOME", "LOGNAME", "PATH", "SHELL", "USER", "XDG_*",
     // Language and time, so that output can be read and sorted as the user is used to.
     "LANG", "LANGUAGE", "LC_*", "LOCALE_ARCHIVE", "TZ", "TZDIR", "__CF_USER_TEXT_ENCODING",
@@ -28,12 +27,12 @@ const EVERYBODY: &[&str] = &[
     "ALL_PROXY", "CURL_CA_BUNDLE", "FTP_PROXY", "GIT_SSL_CAINFO", "HTTPS_PROXY", "HTTP_PROXY",
     "NIX_SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "NO_PROXY", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR",
     "SSL_CERT_FILE", "all_proxy", "ftp_proxy", "http_proxy", "https_proxy", "no_proxy",
-    // Who commits. Not GIT_DIR and the like: they would point into another repository.
+    // The author of commits. Not GIT_DIR and the like: they would point into another repository.
     "EMAIL", "GIT_AUTHOR_EMAIL", "GIT_AUTHOR_NAME", "GIT_COMMITTER_EMAIL", "GIT_COMMITTER_NAME",
     "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_SYSTEM", "GIT_SSH",
     "GIT_SSH_COMMAND",
-    // Where toolchains are, where they are not in their usual place. No registries: their
-    // addresses often hold passwords.
+    // The places of toolchains, where they are not the usual ones. No registries: their addresses
+    // often hold passwords.
     "ANDROID_HOME", "ANDROID_SDK_ROOT", "ASDF_DATA_DIR", "ASDF_DIR", "BUN_INSTALL",
     "BUNDLE_PATH", "CARGO_HOME", "CARGO_NET_OFFLINE", "CONDA_DEFAULT_ENV", "CONDA_EXE",
     "CONDA_PREFIX", "DENO_DIR", "DOTNET_ROOT", "FNM_DIR", "FNM_MULTISHELL_PATH", "GEM_HOME",
@@ -43,7 +42,7 @@ const EVERYBODY: &[&str] = &[
     "PNPM_HOME", "PYENV_ROOT", "PYENV_VERSION", "PYTHONPATH", "RBENV_ROOT", "RBENV_VERSION",
     "RUSTC_WRAPPER", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "SCCACHE_DIR", "SDKMAN_DIR", "SDKROOT",
     "UV_CACHE_DIR", "VIRTUAL_ENV", "VOLTA_HOME", "npm_config_cache", "npm_config_prefix",
-    // How to compile and link here.
+    // The options for compiling and linking here.
     "AR", "CC", "CFLAGS", "CPATH", "CPPFLAGS", "CXX", "CXXFLAGS", "DEVELOPER_DIR", "LDFLAGS",
     "LD_LIBRARY_PATH", "LIBRARY_PATH", "MACOSX_DEPLOYMENT_TARGET", "PKG_CONFIG_PATH",
     // Containers, and Windows around Linux.
@@ -58,11 +57,11 @@ const CLAUDE: &[&str] = &[
     "IS_SANDBOX", "MAX_MCP_OUTPUT_TOKENS", "MAX_THINKING_TOKENS", "MCP_TIMEOUT",
     "MCP_TOOL_TIMEOUT", "USE_BUILTIN_RIPGREP", "VERTEX_REGION_*",
 ];
-/// Only for a Claude that is told to use them.
+/// Only for a Claude whose settings select these services.
 const BEDROCK: &[&str] = &["AWS_*"];
 const VERTEX: &[&str] = &["CLOUD_ML_REGION", "CLOUDSDK_*", "GOOGLE_*"];
 const CODEX: &[&str] = &["AZURE_OPENAI_*", "CODEX_*", "OPENAI_*"];
-/// What is behind this protocol, or behind our own loop, may be anybody's.
+/// The program behind this protocol, or the service behind our own loop, may be of any vendor.
 #[rustfmt::skip]
 const ACP: &[&str] = &[
     "ANTHROPIC_*", "AZURE_OPENAI_*", "CODEX_*", "CEREBRAS_*", "CODE_ASSIST_ENDPOINT", "COPILOT_*", "DASHSCOPE_*",
@@ -71,7 +70,7 @@ const ACP: &[&str] = &[
     "ZAI_*",
 ];
 
-/// Not passed on by any pattern.
+/// Variables that no pattern passes on.
 #[rustfmt::skip]
 const NEVER: &[&str] = &[
     // Ours are set anew for every agent.
@@ -89,8 +88,8 @@ const NEVER: &[&str] = &[
     "OLDPWD", "PWD",
 ];
 
-/// What guard and host themselves have of `all`: what git and our own code need, and no key.
-/// Their whole families can read it, so it is less than any agent is given.
+/// The part of `all` that guard and host themselves get: the variables that git and our own code
+/// need, and no key. All processes below them can read it, so it is less than any agent gets.
 pub fn for_supervisors(
     all: impl IntoIterator<Item = (OsString, OsString)>,
 ) -> Vec<(OsString, OsString)> {
@@ -112,7 +111,7 @@ pub fn for_supervisors(
     kept
 }
 
-/// Those of `all` that an agent of this kind gets, by name. `let_through` are the patterns of
+/// The part of `all` that an agent of this kind gets, by name. `let_through` are the patterns of
 /// `agents.env`.
 pub fn for_agent(
     all: impl IntoIterator<Item = (OsString, OsString)>,
@@ -151,7 +150,7 @@ pub fn for_agent(
             let mut named = let_through.iter().map(AsRef::as_ref);
             let own = NEVER.iter().any(|pattern| fits(pattern, name));
             match own {
-                // Ours stay ours, whatever anybody says.
+                // Our own variables are never passed on by a setting.
                 true => !name.starts_with("CCB_") && named.any(|pattern| pattern == name),
                 false => usual(name) || named.any(|pattern| fits(pattern, name)),
             }
@@ -162,8 +161,8 @@ pub fn for_agent(
     kept
 }
 
-/// What commands of a native agent get of its environment `all`: everything but what is meant for
-/// talking to models, unless `let_through` (the patterns of `agents.env`) names it.
+/// The part of a native agent's environment `all` that its commands get: everything except the
+/// variables for talking to models, unless `let_through` (the patterns of `agents.env`) names them.
 pub fn for_commands(
     all: impl IntoIterator<Item = (OsString, OsString)>,
     let_through: &[impl AsRef<str>],
@@ -176,7 +175,7 @@ pub fn for_commands(
     all.into_iter().filter(passes).collect()
 }
 
-/// Whether a variable is meant for talking to models, such as the key of a vendor.
+/// True if a variable is meant for talking to models, such as the key of a vendor.
 pub(crate) fn is_for_models(name: &str) -> bool {
     ACP.iter().any(|pattern| fits(pattern, name))
 }

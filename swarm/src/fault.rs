@@ -13,13 +13,13 @@ store::fault_points! {
     RUN_LAUNCHED = "run.launched";
     /// A message is about to be given to the agent.
     RUN_HANDING = "run.handing";
-    /// The agent has a message; its sender is not told.
+    /// The agent has a message; its sender does not know that yet.
     RUN_HANDED = "run.handed";
     /// The agent has ended; what it left behind has not.
     RUN_OVER = "run.over";
-    /// It is about to be written down how a run ended.
+    /// The end of a run is about to be recorded.
     RUN_ENDING = "run.ending";
-    /// It is written down how a run ended.
+    /// The end of a run is recorded.
     RUN_ENDED = "run.ended";
     /// A run has a new life; the end of the one before is still in its place.
     RUN_NEXT_LIFE = "run.next-life";

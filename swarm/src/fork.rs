@@ -1,15 +1,15 @@
-//! Forked agents: copies of a conversation that go on with an order of their own.
+//! Forked agents: copies of a conversation that continue with an order of their own.
 //!
-//! A fork starts with everything its parent knows. What it is told comes last and is the only
-//! thing that differs between forks of one parent, so that a provider's cache serves them all.
-//! It believes itself to be its parent unless it is told otherwise; the text made here tells it.
+//! A fork starts with everything its parent knows. Its order comes last and is the only thing that
+//! differs between forks of one parent, so that a provider's cache serves them all. It believes
+//! itself to be its parent unless a text says otherwise; the text made here says so.
 
 use std::path::{Component, Path, PathBuf};
 
 /// Marks the order of a fork, for the model and for [`may_fork`].
 pub const TAG: &str = "fork-boilerplate";
 
-/// Why an agent is not forked.
+/// The reason why an agent is not forked.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ForkError {
@@ -38,7 +38,7 @@ pub fn may_fork(is_fork: bool, own_prompt: &str) -> Result<(), ForkError> {
     Ok(())
 }
 
-/// Whether `text` contains the order of a fork.
+/// True if `text` contains the order of a fork.
 pub fn has_tag(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let mut rest = lower.as_str();
@@ -53,13 +53,13 @@ pub fn has_tag(text: &str) -> bool {
     false
 }
 
-/// Whether `text` is what a fork was told. Others may speak of the tag; only this begins with it.
+/// True if `text` is the order of a fork. Others may contain the tag; only this begins with it.
 pub fn begins_with_tag(text: &str) -> bool {
     let end = text.find('>').map_or(0, |end| end + 1);
     text.trim_start().starts_with('<') && has_tag(&text[..end])
 }
 
-/// Where a fork works, and where its parent does.
+/// The working directories of a fork and its parent.
 #[derive(Debug, Clone, Copy)]
 pub struct Moved<'a> {
     /// The parent's working directory.
@@ -71,7 +71,7 @@ pub struct Moved<'a> {
 }
 
 impl Default for Moved<'_> {
-    /// It works where its parent does.
+    /// It works in its parent's directory.
     fn default() -> Self {
         let here = Path::new("");
         Self {
@@ -82,7 +82,7 @@ impl Default for Moved<'_> {
     }
 }
 
-/// What a fork is told: how it is to behave, where it is, and its order, last.
+/// The text for a fork: how to behave, where it is, and its order, last.
 pub fn directive(order: &str, moved: &Moved<'_>) -> String {
     let mut text = format!(
         "<{TAG}>\n\
@@ -108,7 +108,7 @@ pub fn directive(order: &str, moved: &Moved<'_>) -> String {
     text
 }
 
-/// That the fork works somewhere else than the conversation says.
+/// The notice that the fork works in another directory than the conversation says.
 fn notice(from: &Path, to: &Path) -> String {
     let (from, to) = (from.display(), to.display());
     format!(
@@ -141,7 +141,7 @@ pub fn translate(path: &Path, from: &Path, to: &Path) -> PathBuf {
     let climbs = path.components().any(|part| part == Component::ParentDir);
     match path.strip_prefix(from) {
         Ok(rest) if rest.as_os_str().is_empty() => to.to_owned(),
-        // What climbs out again is not within.
+        // A path that climbs out again is not within.
         Ok(rest) if !climbs => to.join(rest),
         _ => path.to_owned(),
     }

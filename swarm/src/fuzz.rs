@@ -60,7 +60,8 @@ fn redaction(data: &[u8]) {
     assert!(shown.is_none_or(|shown| shown == secrets.redact(&text)));
 }
 
-/// What is kept of a run: its description, end and transcript; and what its guard is handed.
+/// The stored files of a run: its description, end and transcript; and the data that its guard
+/// gets.
 fn run_records(data: &[u8]) {
     if let Ok(meta) = serde_json::from_slice::<Meta>(data) {
         let json = serde_json::to_value(&meta).unwrap_or(Value::Null);

@@ -1,4 +1,4 @@
-//! What an agent remembers from run to run: a directory with `MEMORY.md` in it.
+//! An agent's memory from run to run: a directory with `MEMORY.md` in it.
 //!
 //! ```text
 //! user     <home>/agent-memory/<agent>/
@@ -6,8 +6,8 @@
 //! local    <repository>/.claude/agent-memory-local/<agent>/
 //! ```
 //!
-//! The agent reads and writes the files itself, with its tools; the start of `MEMORY.md` is part
-//! of its prompt. These are the places Claude Code uses.
+//! The agent reads and writes the files itself, with its tools; the start of `MEMORY.md` is part of
+//! its prompt. These are the places Claude Code uses.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,11 +19,11 @@ use crate::definitions::MemoryScope;
 
 /// The file that is read into the prompt.
 pub const FILE: &str = "MEMORY.md";
-/// As much of it as goes into the prompt.
+/// Maximum lines of it that go into the prompt.
 const MAX_LINES: usize = 200;
 const MAX_BYTES: u64 = 25 * 1024;
 
-/// Where the memory of `agent` is. A memory of a repository needs one (`root`).
+/// The directory of the memory of `agent`. A memory of a repository needs one (`root`).
 pub fn directory(
     agent: &Name,
     scope: MemoryScope,
@@ -63,7 +63,7 @@ fn start_of(bytes: &[u8]) -> String {
     format!("{shown}\n\n[{FILE} is longer than this; keep it short]")
 }
 
-/// What goes at the end of the agent's prompt. `content` is what [`read`] found.
+/// The text at the end of the agent's prompt. `content` is the text from [`read`].
 pub fn prompt(scope: MemoryScope, directory: &Path, content: &str) -> String {
     let shared = match scope {
         MemoryScope::User => {

@@ -1,21 +1,21 @@
-//! Which model an agent runs on.
+//! The choice of the model that an agent runs on.
 
-/// Everything that has a say.
+/// The sources of the choice.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ModelChoice<'a> {
     /// The value of `$CLAUDE_CODE_SUBAGENT_MODEL`.
     pub everywhere: Option<&'a str>,
-    /// What the call asked for.
+    /// The model of the call.
     pub call: Option<&'a str>,
-    /// What the definition says.
+    /// The model of the definition.
     pub definition: Option<&'a str>,
     /// The exact id of the parent's model, if it is known.
     pub parent: Option<&'a str>,
-    /// Whether the parent is in plan mode.
+    /// True if the parent is in plan mode.
     pub parent_plans: bool,
-    /// Whether the agent is a fork: it goes on where its parent is, on its parent's model.
+    /// True if the agent is a fork: it continues where its parent is, on its parent's model.
     pub fork: bool,
-    /// Whether the call comes from a coordinator, which chooses types and not models.
+    /// True if the call comes from a coordinator, which chooses types and not models.
     pub coordinator: bool,
 }
 
@@ -25,17 +25,17 @@ const INHERIT: &str = "inherit";
 const OPUS_PLAN: &str = "opusplan";
 
 impl ModelChoice<'_> {
-    /// The model to ask the runtime for; `None` means the one it takes by itself.
+    /// The model to ask the runtime for; `None` means the runtime's default.
     ///
-    /// The first of environment, call and definition that says something; whoever asks for the
-    /// parent's family gets exactly the parent's model, not another one of that family.
+    /// The first one that is set of environment, call and definition; a request for the parent's
+    /// family gets exactly the parent's model, not another one of that family.
     pub fn resolve(&self) -> Option<String> {
         let parent = self.parent.map(str::to_owned);
         if self.fork {
             return parent;
         }
-        // Whoever inherits gets the model its parent runs on now, not one that changes with its
-        // own mode.
+        // An agent that inherits gets the model its parent runs on now, not one that changes with
+        // its own mode.
         let parent = match (self.parent, self.parent_plans) {
             (Some(OPUS_PLAN), true) => Some("opus".to_owned()),
             (Some(OPUS_PLAN), false) => Some("sonnet".to_owned()),
@@ -53,7 +53,7 @@ impl ModelChoice<'_> {
     }
 }
 
-/// Whether `word` names the family that the model `id` belongs to: `sonnet` that of
+/// True if `word` names the family that the model `id` belongs to: `sonnet` that of
 /// `claude-sonnet-4-5-20250929`. An exact id names itself and no family.
 fn is_family_of(word: &str, id: &str) -> bool {
     let letters = word.chars().all(|c| c.is_ascii_alphabetic());

@@ -1,4 +1,4 @@
-//! Which service a model is at, and how to get there.
+//! The service of a model, and the way to it.
 //!
 //! Settings name services (`providers`); two need no settings, because their variables are known:
 //! `anthropic` and `openai`. A key is never here, only the name of the variable that holds it.
@@ -42,24 +42,24 @@ impl Provider {
     }
 }
 
-/// Why no service can be asked for a model.
+/// The reason why no service can be asked for a model.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum ProviderError {
-    /// Nothing is configured and no key is set.
+    /// No service is configured and no key is set.
     #[error("no model can be reached: no key is set")]
     NoKey,
     /// The one that was asked for has no key.
     #[error("provider {name:?} needs a key, and the variable {variable} is not set")]
     KeyNotSet { name: String, variable: String },
-    /// Nothing has this name.
+    /// No service has this name.
     #[error("there is no provider {name:?}{}", suggest(.nearest.as_deref()))]
     Unknown {
         name: String,
         nearest: Option<String>,
     },
-    /// Nobody says which model.
+    /// No setting names a model.
     #[error("provider {name:?} has no `model` in the settings, and nothing else names one")]
     NoModel { name: String },
     /// The variable holds something else than an address.
@@ -77,15 +77,15 @@ fn suggest(nearest: Option<&str>) -> String {
 /// A model that was found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
-    /// Where it is.
+    /// Its service.
     pub provider: Provider,
     /// The name of a model that nothing here knows, for which the service's usual one stands in.
     pub dropped: Option<String>,
 }
 
-/// Everything there is to choose from.
+/// The services to choose from.
 pub struct Providers<'a> {
-    /// Those of the settings that may be used.
+    /// The services of the settings that may be used.
     pub configured: BTreeMap<&'a str, &'a ProviderSettings>,
     /// The one that is asked if the model says nothing else.
     pub default: Option<&'a str>,
@@ -109,12 +109,12 @@ impl Providers<'_> {
         self.configured.keys().copied().chain(built_in).collect()
     }
 
-    /// Whether one can be asked for something: it has a key, or needs none.
+    /// True if one can be asked for something: it has a key, or needs none.
     pub fn any(&self) -> bool {
         self.usual_name().is_ok()
     }
 
-    /// Where `model` is. `provider/model` says it; `claude-…` and Claude's families are at
+    /// The service of `model`. `provider/model` names it; `claude-…` and Claude's families are at
     /// Anthropic, `gpt-…` at OpenAI, if there is a key for it; anything else is the default's.
     pub fn resolve(&self, model: Option<&str>) -> Result<Resolved, ProviderError> {
         let found = |provider| Resolved {
@@ -222,7 +222,7 @@ impl Providers<'_> {
         }
     }
 
-    /// A model at the service `name`; none means its usual one.
+    /// A model at the service `name`; `None` takes its default.
     pub fn at(&self, name: &str, model: Option<&str>) -> Result<Provider, ProviderError> {
         if !self.names().contains(&name) {
             return Err(self.unknown(name));
@@ -286,15 +286,15 @@ impl Providers<'_> {
                 let model = self.var(variable);
                 Ok(self.exact(model.as_deref().unwrap_or(usual), kind))
             }
-            // What another server has nobody can guess.
+            // The models of another server are unknown.
             false => Err(ProviderError::NoModel {
                 name: name.to_owned(),
             }),
         }
     }
 
-    /// The variable with the key of the service `name`, which is set, and whether the key goes as
-    /// a bearer token; no variable if the service needs no key.
+    /// The variable with the key of the service `name`, which is set, and true if the key goes as a
+    /// bearer token; no variable if the service needs no key.
     fn key(&self, name: &str) -> Result<(Option<String>, bool), ProviderError> {
         let settings = self.configured.get(name).copied();
         let kind = self.kind_of(name);
@@ -371,7 +371,8 @@ mod tests {
 
     use super::*;
 
-    /// What `model` becomes with these settings and variables: `provider kind url key model`.
+    /// The provider that `model` selects with these settings and variables: `provider kind url key
+    /// model`.
     fn resolved(providers: &str, vars: &[(&str, &str)], model: Option<&str>) -> String {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("ccb.json");

@@ -1,9 +1,9 @@
-//! For whom a thread works, in a process of several agents.
+//! The agent for which a thread works, in a process of several agents.
 //!
-//! A program has one environment and one directory, and who an agent is follows from its program's.
-//! Where several agents share a process, each thread that works for one of them has the agent's
-//! instead: whatever asks who calls, or where, asks here first (`starter::own_environment`). A thread
-//! that works for nobody in particular has the process's own.
+//! A program has one environment and one directory, and an agent's identity follows from its
+//! program's. Where several agents share a process, each thread that works for one of them has the
+//! agent's instead: code that asks who calls, or where, asks here first
+//! (`starter::own_environment`). A thread that works for no particular agent has the process's own.
 
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub struct Scope {
     /// Its whole environment.
     pub env: Vec<(OsString, OsString)>,
-    /// Where it works.
+    /// Its working directory.
     pub dir: PathBuf,
 }
 

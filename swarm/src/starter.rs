@@ -1,7 +1,7 @@
-//! Whoever acts: what its environment holds, and which of that is secret.
+//! The acting process: its environment, and the secrets in it.
 //!
-//! An agent gets a part of the environment of the process that starts it, but what is secret in
-//! *all* of it must not be written down: the agent may come by it in other ways. So the whole
+//! An agent gets a part of the environment of the process that starts it, but the secrets in *all*
+//! of it must not be written down: the agent may come by them in other ways. So the whole
 //! environment goes from the starter to guard and host, by a way that leaves no trace: neither
 //! their own environments nor their command lines show it, and no file holds it.
 
@@ -20,17 +20,17 @@ use crate::redact::{Secrets, secret_values};
 /// Names and values.
 pub type Environment = Vec<(OsString, OsString)>;
 
-/// How what is handed over begins, so that nothing else is taken for it.
+/// The first bytes of an environment that is handed over, so that no other file is taken for one.
 const MAGIC: &[u8] = b"ccb environment 1\0";
 
-/// Whoever acts.
+/// The acting process.
 #[derive(Clone)]
 pub struct Starter(Arc<Inner>);
 
 struct Inner {
-    /// That of this process, if it is not known.
+    /// Its environment; `None` takes that of this process.
     environment: Option<Environment>,
-    /// What it gives to its agent besides.
+    /// The variables that it gives to its agent besides.
     more: Environment,
     /// Variables whose values are secret whatever their names look like.
     named: Vec<String>,
@@ -67,8 +67,8 @@ impl Starter {
         }
     }
 
-    /// What must not be written down: the secret values of its environment, without those we
-    /// ourselves put there, and whatever looks like the key of a known service.
+    /// The texts that must not be written down: the secret values of its environment, without those
+    /// we ourselves put there, and everything that looks like the key of a known service.
     pub fn secrets(&self) -> Arc<Secrets> {
         Arc::new(Secrets::new(self.values()))
     }
@@ -85,8 +85,8 @@ impl Starter {
         values
     }
 
-    /// Takes the secret values of its environment out of messages and tasks. What only looks
-    /// like a secret stays: these texts are what people and agents mean to say.
+    /// Takes the secret values of its environment out of messages and tasks. A text that only looks
+    /// like a secret stays: people and agents mean to write these texts.
     pub fn secret_filter(&self) -> SecretFilter {
         let starter = self.clone();
         SecretFilter::new(move |text| {
@@ -126,9 +126,9 @@ fn password_in(address: &[u8]) -> Option<Vec<u8>> {
 /// Variables that this process was given after it had started.
 static GIVEN: OnceLock<Environment> = OnceLock::new();
 
-/// Adds variables to what [`own_environment`] returns, once per process. Unlike those a process is
+/// Adds variables to the result of [`own_environment`], once per process. Unlike those a process is
 /// started with, they are not in `/proc/PID/environ`, where root and, before the process has closed
-/// itself to others, everybody of the same user could read them.
+/// itself to others, all processes of the same user could read them.
 pub fn give_to_this_process(variables: Environment) {
     // The first ones stay: a process has one opening line.
     GIVEN.set(variables).ok();
@@ -172,13 +172,13 @@ pub fn hand_over(environment: &[(OsString, OsString)]) -> io::Result<File> {
         bytes.extend_from_slice(value.as_bytes());
         bytes.push(0);
     }
-    // Nobody inherits it by accident: only the one it is given to.
+    // No process inherits it by accident: only the one it is given to.
     let mut file = File::from(memfd_create("ccb", MemfdFlags::CLOEXEC)?);
     file.write_all(&bytes)?;
     Ok(file)
 }
 
-/// What [`hand_over`] put into `file`.
+/// The environment that [`hand_over`] put into `file`.
 pub fn received(mut file: File) -> Option<Environment> {
     // Devices can be read for ever.
     file.metadata().ok().filter(std::fs::Metadata::is_file)?;

@@ -1,12 +1,12 @@
-//! Which tools an agent gets.
+//! The tools that an agent gets.
 //!
-//! All there are, without the disallowed ones, and of these the allowed ones. An entry is a
-//! tool's name, the start of one and `*` (`mcp__db__*`), an MCP server (`mcp__db`), or a rule
-//! for some calls of a tool (`Bash(git *)`). A rule lets the tool in but does not shut it out:
-//! which calls it means is for the runtime to say, so rules are passed on as they are.
+//! All there are, without the disallowed ones, and of these the allowed ones. An entry is a tool's
+//! name, the start of one and `*` (`mcp__db__*`), an MCP server (`mcp__db`), or a rule for some
+//! calls of a tool (`Bash(git *)`). A rule lets the tool in but does not shut it out: the runtime
+//! decides which calls it means, so rules are passed on as they are.
 //!
-//! The names are Claude Code's on every runtime. Ours are among them, with or without the
-//! prefix of our server (`Agent`, `mcp__ccb__Agent`).
+//! The names are Claude Code's on every runtime. Ours are among them, with or without the prefix of
+//! our server (`Agent`, `mcp__ccb__Agent`).
 
 use crate::definitions::{Definition, McpServer};
 
@@ -15,7 +15,7 @@ use crate::definitions::{Definition, McpServer};
 /// from one that gets none of ours: what it did with them would be on no board.
 pub const OWN_SERVER: &str = "ccb";
 
-/// What an agent's definition says about tools.
+/// The tools that an agent's definition allows and denies.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolFilter {
     allowed: Option<Vec<String>>,
@@ -23,23 +23,23 @@ pub struct ToolFilter {
 }
 
 store::words! {
-    /// How far an agent's tools reach into the files it works on.
+    /// The access of an agent's tools to the files it works on.
     #[derive(Default)]
     pub enum Reach {
         /// It has a tool that edits.
         #[default]
         Edits = "edits",
         /// It has none, but its `tools` name `Bash`: it runs commands, and each that does more than
-        /// read is asked about. Nothing may have changed in its tree when it ends.
+        /// read needs a question. Nothing may have changed in its worktree when it ends.
         Runs = "runs",
-        /// It reads. What would write is withheld or refused, and nothing may have changed when it
-        /// ends.
+        /// It reads. Calls that would write are withheld or refused, and nothing may have changed
+        /// when it ends.
         Reads = "reads",
     }
 }
 
 impl Reach {
-    /// Whether it may not change files.
+    /// True if it may not change files.
     pub fn is_read_only(self) -> bool {
         self != Self::Edits
     }
@@ -68,7 +68,7 @@ pub const SKILL: &str = "Skill";
 /// The tool that runs commands.
 pub const SHELL: &str = "Bash";
 
-/// What an agent with a memory needs to use it.
+/// The tools that an agent needs to use a memory.
 const FOR_MEMORY: [&str; 3] = ["Read", "Write", "Edit"];
 
 impl ToolFilter {
@@ -82,7 +82,7 @@ impl ToolFilter {
                 let missing: Vec<String> = missing.map(|tool| (*tool).to_owned()).collect();
                 allowed.extend(missing);
             }
-            // Whoever brings a server along means to use it.
+            // A definition that contains a server means to use it.
             for server in &definition.mcp_servers {
                 if let McpServer::Inline { name, .. } = server {
                     let all_of_it = format!("{}*", prefix_of(name));
@@ -107,8 +107,8 @@ impl ToolFilter {
         }
     }
 
-    /// What both let through. Of two rules for one tool only the same one is left: nobody can
-    /// tell which calls two different ones have in common.
+    /// The tools that both let through. Of two rules for one tool only an identical one is left:
+    /// the calls that two different ones have in common cannot be computed.
     #[must_use]
     pub fn within(&self, outer: &Self) -> Self {
         let allowed = match (&self.allowed, &outer.allowed) {
@@ -133,7 +133,7 @@ impl ToolFilter {
         }
     }
 
-    /// Whether one of our own tools is left, by its name without a prefix.
+    /// True if one of our own tools is left, by its name without a prefix.
     pub fn permits_own(&self, tool: &str) -> bool {
         let prefixed = format!("mcp__{OWN_SERVER}__{tool}");
         let named = |entry: &String| matches(entry, tool) || matches(entry, &prefixed);
@@ -142,7 +142,7 @@ impl ToolFilter {
         !shut_out.any(named) && let_in.is_none_or(|list| list.iter().any(named))
     }
 
-    /// How far what is left reaches.
+    /// The access of the remaining tools.
     pub fn reach(&self) -> Reach {
         let edits = EDITING.iter().any(|tool| self.permits(tool));
         let named = |list: &Vec<String>| list.iter().any(|entry| plain_shell(entry));
@@ -153,7 +153,7 @@ impl ToolFilter {
         }
     }
 
-    /// Whether any command may be run, as far as tools go.
+    /// True if any command may be run, as far as tools go.
     pub fn permits_any_command(&self) -> bool {
         let named = |list: &Vec<String>| list.iter().any(|entry| plain_shell(entry));
         let rule = |entry: &String| is_rule(entry) && matches(entry, SHELL);
@@ -172,7 +172,7 @@ impl ToolFilter {
         &self.disallowed
     }
 
-    /// Whether a tool of this name is left.
+    /// True if a tool of this name is left.
     pub fn permits(&self, tool: &str) -> bool {
         let whole = |entry: &&String| !is_rule(entry);
         let shut_out = self.disallowed.iter().filter(whole);
@@ -181,7 +181,7 @@ impl ToolFilter {
             && let_in.is_none_or(|list| list.iter().any(|entry| matches(entry, tool)))
     }
 
-    /// Those of `all` that are left, in their order.
+    /// The remaining tools of `all`, in their order.
     pub fn apply<'a>(&self, all: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
         all.into_iter().filter(|tool| self.permits(tool)).collect()
     }
@@ -191,7 +191,7 @@ fn contains(list: &[String], tool: &str) -> bool {
     list.iter().any(|entry| entry == tool)
 }
 
-/// Whether `entry` allows every command.
+/// True if `entry` allows every command.
 fn plain_shell(entry: &str) -> bool {
     matches!(entry.trim(), "Bash" | "Bash(*)" | "Bash(:*)")
 }
@@ -208,7 +208,7 @@ fn meet<'a>(one: &'a str, other: &'a str) -> Option<&'a str> {
     }
 }
 
-/// Whether one entry for several tools contains another one.
+/// True if one entry for several tools contains another one.
 fn covers(outer: &str, inner: &str) -> bool {
     let start = inner.strip_suffix('*').unwrap_or(inner);
     let is_server = is_server(inner) && !inner.ends_with('*');
@@ -229,7 +229,7 @@ fn tool_of(entry: &str) -> &str {
     entry.split('(').next().unwrap_or(entry).trim()
 }
 
-/// Whether `entry` is about some calls of a tool only.
+/// True if `entry` is about some calls of a tool only.
 fn is_rule(entry: &str) -> bool {
     entry.contains('(')
 }
@@ -244,7 +244,7 @@ fn matches(entry: &str, tool: &str) -> bool {
     same(entry, tool) || (is_server(entry) && tool.starts_with(&format!("{entry}__")))
 }
 
-/// What the names of all tools of an MCP server start with.
+/// The beginning of the names of all tools of an MCP server.
 fn prefix_of(server: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let name: String = server
@@ -254,7 +254,7 @@ fn prefix_of(server: &str) -> String {
     format!("mcp__{name}__")
 }
 
-/// Those of the `required` MCP servers that none of `tools` belongs to.
+/// The `required` MCP servers to which none of `tools` belongs.
 pub fn missing_servers<'a>(required: &'a [String], tools: &[impl AsRef<str>]) -> Vec<&'a str> {
     let absent = |server: &&String| {
         let prefix = prefix_of(server);

@@ -1,4 +1,4 @@
-//! The types ccb brings along, each in a file of its own, read like anybody's.
+//! The built-in types, each in a file of its own, read like a user's files.
 
 pub(super) const ALL: [&str; 5] = [
     include_str!("builtin/general-purpose.md"),

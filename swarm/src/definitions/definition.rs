@@ -1,4 +1,4 @@
-//! What a definition says.
+//! The fields of a definition.
 
 use serde_json::{Map, Value, json};
 use store::name::Name;
@@ -6,9 +6,9 @@ use store::name::Name;
 /// A type of agent: its prompt, and how it is run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Definition {
-    /// What it is asked for by.
+    /// The name by which a caller asks for it.
     pub name: Name,
-    /// When to use it.
+    /// The occasions to use it.
     pub description: String,
     /// Its whole system prompt; it replaces the default one.
     pub prompt: String,
@@ -18,21 +18,21 @@ pub struct Definition {
     pub disallowed_tools: Vec<String>,
     /// A model's name or family, or `inherit`.
     pub model: Option<String>,
-    /// How hard it thinks.
+    /// The model's effort of thinking.
     pub effort: Option<Effort>,
-    /// What runs it, by the runtime's name.
+    /// The name of the runtime that runs it.
     pub runtime: Option<String>,
-    /// What it may do without asking.
+    /// The actions it may take without asking.
     pub permission_mode: PermissionMode,
     /// After so many turns it ends.
     pub max_turns: Option<u32>,
-    /// Whether it always runs in the background.
+    /// True if it always runs in the background.
     pub background: bool,
-    /// Whether it works in a tree of its own.
+    /// The isolation it asks for; `None` if it works where its starter does.
     pub isolation: Option<Isolation>,
-    /// Whether it remembers things from run to run, and who shares them.
+    /// The scope of its memory from run to run; `None` if it has no memory.
     pub memory: Option<MemoryScope>,
-    /// MCP servers it gets besides those everybody has.
+    /// MCP servers it gets besides those of every agent.
     pub mcp_servers: Vec<McpServer>,
     /// MCP servers it does not start without.
     pub required_mcp_servers: Vec<String>,
@@ -42,11 +42,11 @@ pub struct Definition {
     pub skills: Vec<String>,
     /// Goes before its first user turn.
     pub initial_prompt: Option<String>,
-    /// How it is shown.
+    /// The colour in which it is shown.
     pub color: Option<String>,
 }
 
-/// How hard a model thinks.
+/// The effort with which a model thinks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
     /// `low`.
@@ -92,17 +92,17 @@ impl Effort {
 }
 
 store::words! {
-    /// What an agent may do without asking, in Claude Code's words.
+    /// The actions an agent may take without asking, in Claude Code's words.
     #[derive(Default)]
     pub enum PermissionMode {
         /// Asks for whatever is not allowed.
         Ask = "default",
-        /// Edits files of its own tree. What an agent gets that says nothing.
+        /// Edits files of its own worktree. The default of a definition without a mode.
         #[default]
         AcceptEdits = "acceptEdits",
         /// Changes nothing until its plan is approved.
         Plan = "plan",
-        /// What is not allowed is denied.
+        /// Calls that are not allowed are denied.
         DontAsk = "dontAsk",
         /// A model decides.
         Auto = "auto",
@@ -115,14 +115,14 @@ impl PermissionMode {
     /// The mode that an agent with this word has.
     pub fn of_agent(word: &str) -> Option<Self> {
         match word {
-            // Claude Code's word for a helper that asks whoever started it.
+            // Claude Code's word for a helper that asks its starter.
             "bubble" => Some(Self::Ask),
             word => Self::parse(word),
         }
     }
 
-    /// How much it lets through. Of two modes the one that comes first lets nothing through
-    /// that the other does not: `dontAsk` denies what `default` asks about.
+    /// The rank of the mode by the calls it allows. Of two modes the lower one allows nothing that
+    /// the higher one does not: `dontAsk` denies the calls that `default` asks about.
     fn width(self) -> u8 {
         match self {
             Self::Plan => 0,
@@ -134,7 +134,7 @@ impl PermissionMode {
         }
     }
 
-    /// Whether it lets something through that `other` does not.
+    /// True if it lets something through that `other` does not.
     pub fn is_wider_than(self, other: Self) -> bool {
         self.width() > other.width()
     }
@@ -149,7 +149,7 @@ impl PermissionMode {
     }
 }
 
-/// Where an agent works.
+/// The place an agent works in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Isolation {
     /// In a git worktree of its own.
@@ -157,11 +157,11 @@ pub enum Isolation {
 }
 
 store::words! {
-    /// Who shares what an agent remembers.
+    /// The agents that share a memory.
     pub enum MemoryScope {
         /// All projects of this user.
         User = "user",
-        /// Everybody who works on this repository.
+        /// All users who work on this repository.
         Project = "project",
         /// This user in this repository.
         Local = "local",
@@ -171,13 +171,13 @@ store::words! {
 /// An MCP server an agent gets.
 #[derive(Debug, Clone, PartialEq)]
 pub enum McpServer {
-    /// One that is configured elsewhere.
+    /// A server that is configured elsewhere.
     Named(String),
-    /// One the definition brings along.
+    /// A server that the definition contains.
     Inline {
         /// Its name, the middle of its tools' names.
         name: String,
-        /// What Claude Code would have in `mcpServers` under that name.
+        /// The object that Claude Code would have in `mcpServers` under that name.
         config: Map<String, Value>,
     },
 }
@@ -199,8 +199,8 @@ impl McpServer {
 }
 
 impl Definition {
-    /// Whether it brings something along that runs outside the agent: hooks, or MCP servers of
-    /// its own. In a repository these need the user's trust.
+    /// True if it contains something that runs outside the agent: hooks, or MCP servers of its own.
+    /// In a repository these need the user's trust.
     pub fn runs_code(&self) -> bool {
         let inline = |server: &McpServer| matches!(server, McpServer::Inline { .. });
         !self.hooks.is_empty() || self.mcp_servers.iter().any(inline)
@@ -246,7 +246,7 @@ impl Definition {
         put("initialPrompt", json!(self.initial_prompt));
         put("color", json!(self.color));
         put("prompt", self.prompt.as_str().into());
-        // No tools at all is not the same as not saying.
+        // An empty list of tools is not the same as no list.
         if tools.is_some_and(Vec::is_empty) {
             map.insert("tools".into(), json!([]));
         }

@@ -2,18 +2,18 @@ use store::{Category, Explain, Facts};
 
 use super::Problem;
 
-/// Why there is no agent of the type asked for.
+/// The reason why there is no agent of the requested type.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum DefinitionError {
-    /// Nobody defines it.
+    /// No source defines it.
     #[error("there is no agent type {name:?}{}", because(problem.as_deref()))]
     Unknown {
         name: String,
         nearest: Vec<String>,
         known: Vec<String>,
-        /// A definition that was left out and may have been meant.
+        /// A definition that was left out and that the caller may have meant.
         problem: Option<Box<Problem>>,
     },
     /// The settings forbid it.

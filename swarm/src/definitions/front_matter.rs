@@ -7,11 +7,11 @@ use super::read::Mistake;
 /// A Markdown file, taken apart.
 #[derive(Debug, PartialEq)]
 pub(super) struct Document<'a> {
-    /// What the front matter says.
+    /// The fields of the front matter.
     pub(super) fields: Map<String, Value>,
     /// The front matter as written, to find lines in.
     pub(super) yaml: &'a str,
-    /// What follows it.
+    /// The text after it.
     pub(super) body: &'a str,
 }
 

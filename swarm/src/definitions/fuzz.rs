@@ -1,4 +1,4 @@
-//! Fuzz target: definitions of agents, which repositories bring along; see [`store::fuzz`].
+//! Fuzz target: definitions of agents, which repositories contain; see [`store::fuzz`].
 
 use super::read::{self, Mistake};
 use super::{front_matter, json};

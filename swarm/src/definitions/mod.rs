@@ -28,26 +28,26 @@ pub use definition::{Definition, Effort, Isolation, McpServer, MemoryScope, Perm
 pub use error::DefinitionError;
 pub use source::{Source, Sources};
 
-/// The front matter of a Markdown file and what follows it; `None` if there is none to be read.
+/// The front matter of a Markdown file and the text after it; `None` if it has no readable one.
 pub fn front_matter(text: &str) -> Option<(serde_json::Map<String, Value>, &str)> {
     let document = front_matter::split(text).ok()??;
     Some((document.fields, document.body))
 }
 
-/// A definition that was read, whether or not it is the one that counts.
+/// A definition that was read, also one that another hides.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// What it says.
+    /// Its definition.
     pub definition: Definition,
-    /// Where it says so.
+    /// The source of the definition.
     pub source: Source,
-    /// Those of the same name it hides, the next best first.
+    /// The sources of the same name it hides, the next best first.
     pub overrides: Vec<Source>,
     /// The one that hides it.
     pub overridden_by: Option<Source>,
 }
 
-/// Something that was left out or ignored, and why.
+/// A definition or field that was left out or ignored, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// Where.
@@ -56,9 +56,9 @@ pub struct Problem {
     pub line: Option<usize>,
     /// The name of the agent, as far as it is known.
     pub name: Option<String>,
-    /// What is wrong.
+    /// The reason.
     pub why: String,
-    /// Only a key is ignored; the definition counts.
+    /// True if only a key is ignored; the definition counts.
     pub ignored_key: bool,
 }
 
@@ -115,15 +115,15 @@ impl Problem {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Definitions {
-    /// Everything that was read, by name, for each name the one that counts first.
+    /// All definitions by name, for each name the one that counts first.
     pub found: Vec<Found>,
-    /// What was left out or ignored.
+    /// The definitions and fields that were left out or ignored.
     pub problems: Vec<Problem>,
     deny: Vec<String>,
 }
 
 impl Definitions {
-    /// Reads all there is. It cannot fail: what cannot be read is in `problems`.
+    /// Reads all definitions. It cannot fail: files that cannot be read are in `problems`.
     pub fn load(sources: &Sources) -> Self {
         let mut loader = Loader::default();
         if let Some(dir) = &sources.managed {
@@ -164,7 +164,7 @@ impl Definitions {
         self.iter().find(is_it).ok_or_else(|| self.unknown(name))
     }
 
-    /// Whether `agents.deny` names this type.
+    /// True if `agents.deny` names this type.
     pub fn is_denied(&self, name: &str) -> bool {
         self.deny
             .iter()

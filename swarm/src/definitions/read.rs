@@ -1,4 +1,4 @@
-//! From keys and values, whether YAML or JSON, to a checked definition.
+//! From keys and values of YAML or JSON to a checked definition.
 
 use serde_json::{Map, Value};
 use store::fields::{FieldError, Fields, Read};
@@ -7,12 +7,12 @@ use store::name::Name;
 use super::definition::{Definition, Effort, Isolation, McpServer, MemoryScope, PermissionMode};
 use super::front_matter::{line_of, split};
 
-/// What is wrong with a definition, and where.
+/// An error in a definition, and its place.
 #[derive(Debug, PartialEq)]
 pub(super) struct Mistake {
     /// The line of the file, if there is one to point at.
     pub(super) line: Option<usize>,
-    /// Whose definition it was going to be, if it says.
+    /// The name in the definition, if it has one.
     pub(super) name: Option<String>,
     pub(super) why: String,
 }
@@ -57,8 +57,8 @@ const KEYS: &[&str] = &[
     "tools",
 ];
 
-/// Keys that hold an agent back. One that is written almost like them is not ignored: the agent
-/// could do more than whoever wrote it wanted.
+/// Keys that limit an agent. A key that is written almost like them is not ignored: the agent could
+/// do more than its author wanted.
 const LIMITS: &[&str] = &[
     "disallowedTools",
     "isolation",
@@ -111,8 +111,8 @@ fn read_markdown(text: &str) -> Result<Option<Reading>, Mistake> {
     )
 }
 
-/// What is read, with the keys that are ignored. An unknown key is the mistake if it looks like
-/// one that limits the agent, or if it may be why the rest cannot be read.
+/// The result, with the keys that are ignored. An unknown key is the mistake if it looks like one
+/// that limits the agent, or if it may be why the rest cannot be read.
 fn with_unknown(
     fields: &Fields<'_>,
     keys: &[&str],
@@ -328,7 +328,7 @@ fn hooks(fields: &Fields<'_>) -> Read<Map<String, Value>> {
     }
 }
 
-/// Any word: a colour nobody knows is shown as none, which is no reason to refuse an agent.
+/// Any word: an unknown colour is shown as none, which is no reason to refuse an agent.
 fn color(fields: &Fields<'_>) -> Read<Option<String>> {
     let color = fields.text("color")?;
     let word = |c: char| c.is_ascii_alphanumeric() || "#-_".contains(c);
@@ -340,7 +340,7 @@ fn color(fields: &Fields<'_>) -> Read<Option<String>> {
     }
 }
 
-/// Fit to be one word of a command line, and not to be taken for an option.
+/// True if the text can be one word of a command line, and cannot be taken for an option.
 fn is_plain(text: &str) -> bool {
     !text.is_empty() && !text.starts_with('-') && !text.chars().any(char::is_control)
 }

@@ -4,22 +4,22 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Longer than any prompt; whoever writes more meant something else.
+/// Maximum bytes of a file. A longer file is no prompt.
 pub(super) const MAX_FILE: u64 = 256 * 1024;
-/// More files than anybody has; a link to a large tree must not take for ever.
+/// Maximum files that are read; a link to a large directory must not take for ever.
 pub(super) const MAX_FILES: usize = 2_000;
 const MAX_DEPTH: usize = 8;
 
-/// What was found below one directory, in the order of their paths.
+/// The files found below one directory, in the order of their paths.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
     pub(super) files: Vec<PathBuf>,
-    /// Paths that could not be looked at, and why.
+    /// Paths that could not be read, and why.
     pub(super) problems: Vec<(PathBuf, String)>,
 }
 
-/// Finds `*.md` below `dir`, also in its directories, as Claude Code does. No directory is no
-/// problem.
+/// Finds `*.md` below `dir`, also in its directories, as Claude Code does. A missing directory is
+/// no problem.
 pub(super) fn scan(dir: &Path) -> Scan {
     let mut scan = Scan::default();
     let mut seen = Vec::new();
@@ -80,7 +80,7 @@ fn note(scan: &mut Scan, path: &Path, error: &io::Error) {
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
     );
-    // A link that leads nowhere is worth a word; a directory nobody made is not.
+    // A link that leads nowhere is a problem; a directory that does not exist is not.
     if !absent || path.is_symlink() {
         scan.problems.push((path.to_owned(), error.to_string()));
     }

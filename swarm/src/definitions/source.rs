@@ -1,16 +1,16 @@
-//! Where definitions come from.
+//! The sources of definitions.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// Where to look, in order of precedence.
+/// The sources, in order of precedence.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
-    /// The directory of whoever manages this machine.
+    /// The directory of the administrator of this machine.
     pub managed: Option<PathBuf>,
-    /// What `--agents` said, a JSON object of definitions by name.
+    /// The value of `--agents`, a JSON object of definitions by name.
     pub json: Option<String>,
     /// Directories of the project, the nearest first; see [`Sources::project_directories`].
     pub project: Vec<PathBuf>,
@@ -34,11 +34,11 @@ impl Sources {
     }
 }
 
-/// Where one definition comes from.
+/// The source of one definition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Source {
-    /// A file of whoever manages this machine.
+    /// A file of the administrator of this machine.
     Managed(PathBuf),
     /// The flag `--agents`.
     Flag,
@@ -70,7 +70,7 @@ impl Source {
         }
     }
 
-    /// Whether it came with a repository: what it would run needs the user's trust.
+    /// True if it came with a repository: what it would run needs the user's trust.
     pub fn is_repository(&self) -> bool {
         matches!(self, Self::Project(_))
     }

@@ -110,7 +110,7 @@ Still the prompt.
         "prompt": "You review.\n\n---\nStill the prompt.",
     });
     assert_eq!(definition.to_json(), expected);
-    // What is printed is what the flag reads.
+    // The flag reads the text that is printed.
     let mut entry = expected;
     entry.as_object_mut().unwrap().remove("name");
     assert_eq!(
@@ -145,7 +145,7 @@ fn a_key_that_means_nothing_is_ignored_and_named() {
     assert_eq!(ignored, [Some(4), Some(5)]);
     assert!(reading.ignored[0].why.contains("known are"));
     assert!(reading.ignored[1].why.contains("did you mean \"model\"?"));
-    // It says what is wrong, not what is only unknown.
+    // The error names the wrong field, not an unknown one.
     let wrong = with("version: 2\nmodel: Inherit").unwrap_err();
     assert!(wrong.why.contains("lower case"), "{wrong:?}");
 }

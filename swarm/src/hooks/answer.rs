@@ -1,4 +1,4 @@
-//! What a hook has said, and what several have said together.
+//! The answer of a hook, and the answers of several hooks together.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,33 +12,33 @@ use crate::process::Ending;
 /// The longest reason, context or message that is passed on, in characters.
 pub(super) const MAX_WORDS: usize = 12 * 1024;
 
-/// How a hook's process ended.
+/// The end of a hook's process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum HookEnd {
     /// By itself or by a signal.
     Ended(Ending),
-    /// It was killed because its time was up.
+    /// It was killed after its time limit.
     TimedOut(Duration),
     /// It did not start.
     NotStarted(String),
 }
 
-/// What one hook has said.
+/// The answer of one hook.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Answer {
-    /// It says no, and why.
+    /// The reason, if the hook says no.
     pub block: Option<String>,
-    /// The no is `continue: false`: whoever it is about is to stop, not to go on differently.
+    /// True if the no is `continue: false`: the agent shall stop, and not continue in another way.
     pub halt: bool,
     /// For the agent to know.
     pub context: Option<String>,
     /// For the user to know.
     pub message: Option<String>,
-    /// Where the tree is that it made.
+    /// The path of the worktree that the hook made.
     pub worktree_path: Option<PathBuf>,
-    /// Whether what it printed is nobody's business.
+    /// True if the hook's output is not shown.
     pub suppress_output: bool,
-    /// What is wrong with the hook itself.
+    /// The error of the hook itself.
     pub failure: Option<String>,
 }
 
@@ -69,7 +69,7 @@ impl Answer {
                 block: Some(reason("a hook said no and gave no reason")),
                 ..Self::default()
             },
-            // There is no tree unless the hook says that it has made one.
+            // There is no worktree unless the hook says that it has made one.
             _ if event == HookEvent::WorktreeCreate => Self {
                 block: Some(reason(&format!("the hook ended with exit code {code}"))),
                 ..Self::default()
@@ -81,7 +81,8 @@ impl Answer {
         }
     }
 
-    /// What is to be told of it, where nobody waited for it; none if it has nothing to say.
+    /// The report about a hook that ran without a waiting caller; `None` if it has nothing to
+    /// report.
     pub fn in_words(&self) -> Option<String> {
         let mut parts = [&self.block, &self.failure, &None, &None];
         if !self.suppress_output {
@@ -92,7 +93,7 @@ impl Answer {
         (!words.is_empty()).then(|| words.join("\n"))
     }
 
-    /// Nobody knows what the hook would have said.
+    /// The answer of a hook that gave none.
     fn unknown(event: HookEvent, why: &str) -> Self {
         let why = format!("the hook {why}");
         Self {
@@ -115,7 +116,7 @@ impl Answer {
             text.filter(|text| !text.trim().is_empty()).map(bounded)
         };
         let specific = said.get("hookSpecificOutput").unwrap_or(&Value::Null);
-        // What is meant for another event is not for this one.
+        // A field for another event does not count for this one.
         let meant = words(specific, "hookEventName").is_none_or(|name| name == event.as_str());
         let specific = if meant { specific } else { &Value::Null };
         let stops = said.get("continue") == Some(&Value::Bool(false));
@@ -138,7 +139,7 @@ impl Answer {
         }
     }
 
-    /// Text that is not JSON: the hook that makes a tree may simply print where it is.
+    /// Text that is not JSON: the hook that makes a worktree may simply print where it is.
     fn read_plain(event: HookEvent, text: &str) -> Self {
         let last = text.lines().next_back().map(str::trim);
         let path = last.filter(|line| line.starts_with('/') && event == HookEvent::WorktreeCreate);
@@ -149,7 +150,7 @@ impl Answer {
     }
 }
 
-/// As much of a text as fits into a message.
+/// The part of a text that fits into a message.
 fn bounded(text: &str) -> String {
     match text.char_indices().nth(MAX_WORDS) {
         Some((end, _)) => format!("{} […]", &text[..end]),
@@ -157,7 +158,7 @@ fn bounded(text: &str) -> String {
     }
 }
 
-/// What all hooks of an event have said together.
+/// The answers of all hooks of an event together.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Outcome {
@@ -165,18 +166,18 @@ pub struct Outcome {
     pub block: Option<(String, String)>,
     /// The first that says `continue: false`; it also counts as a no.
     pub halt: Option<(String, String)>,
-    /// What the agent should know, in the order of the hooks.
+    /// Texts for the agent, in the order of the hooks.
     pub context: Vec<String>,
-    /// What the user should know.
+    /// Texts for the user.
     pub messages: Vec<String>,
-    /// Where the tree is that a hook made.
+    /// The path of the worktree that a hook made.
     pub worktree_path: Option<PathBuf>,
-    /// What is wrong with hooks: their commands and why.
+    /// Errors of hooks: their commands and the reasons.
     pub failures: Vec<(String, String)>,
 }
 
 impl Outcome {
-    /// Whether nobody says no.
+    /// True if no hook says no.
     pub fn passes(&self) -> bool {
         self.block.is_none()
     }

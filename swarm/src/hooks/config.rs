@@ -1,4 +1,4 @@
-//! Which hooks there are: `hooks` of Claude Code's settings files and of agents' definitions.
+//! The configured hooks: `hooks` of Claude Code's settings files and of agents' definitions.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::definitions::Source;
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(600);
 const MAX_TIMEOUT: Duration = Duration::from_secs(24 * 3600);
 
-/// Where a hook comes from, the weaker first.
+/// The origin of a hook, the weaker first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Origin {
@@ -33,13 +33,13 @@ pub enum Origin {
     Agent {
         /// The agent's type.
         name: String,
-        /// Where it is defined.
+        /// The source that defines it.
         source: Source,
     },
 }
 
 impl Origin {
-    /// Whether it came with a repository: it runs only if the user trusts it.
+    /// True if it came with a repository: it runs only if the user trusts it.
     pub fn is_repository(&self) -> bool {
         match self {
             Self::User(_) => false,
@@ -74,30 +74,30 @@ impl fmt::Display for Origin {
 pub struct Hook {
     /// When.
     pub event: HookEvent,
-    /// What, for the shell.
+    /// The command, for the shell.
     pub command: String,
-    /// How long it may take.
+    /// Its time limit.
     pub timeout: Duration,
-    /// Whether nobody waits for it (`async`).
+    /// True if no caller waits for it (`async`).
     pub background: bool,
-    /// Whether it wakes its agent when it ends with code 2 (`asyncRewake`); nobody waits then.
+    /// True if it wakes its agent when it ends with code 2 (`asyncRewake`); no caller waits then.
     pub rewake: bool,
-    /// Who says so.
+    /// The file that defines it.
     pub origin: Origin,
-    /// Whom it is for has been decided when it is written down.
+    /// Not stored: when hooks are written down, it has decided already.
     #[serde(skip)]
     pub(super) matcher: Matcher,
     pub(super) shell: String,
 }
 
-/// Something that is no hook, and why.
+/// An entry that is no hook, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HookProblem {
     /// Where.
     pub origin: Origin,
-    /// What is wrong.
+    /// The reason.
     pub why: String,
-    /// Whether the whole file could not be read, so that nobody knows which hooks it has.
+    /// True if the whole file could not be read, so that its hooks are unknown.
     pub whole_file: bool,
 }
 

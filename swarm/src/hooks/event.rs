@@ -1,4 +1,4 @@
-//! When hooks run, and what they are told.
+//! The moments at which hooks run, and the input they get.
 
 use std::path::PathBuf;
 
@@ -10,24 +10,24 @@ store::words! {
     pub enum HookEvent {
         /// An agent is about to start. Can add to its context; a block prevents it.
         SubagentStart = "SubagentStart",
-        /// An agent is about to end. A block makes it go on.
+        /// An agent is about to end. A block makes it continue.
         SubagentStop = "SubagentStop",
         /// A task is about to be created. A block prevents it.
         TaskCreated = "TaskCreated",
         /// A task is about to be completed. A block prevents it.
         TaskCompleted = "TaskCompleted",
-        /// A teammate has nothing to do. A block makes it go on.
+        /// A teammate is idle. A block makes it continue.
         TeammateIdle = "TeammateIdle",
-        /// A working tree is wanted. The hook makes it and says where.
+        /// A worktree is wanted. The hook makes it and says where.
         WorktreeCreate = "WorktreeCreate",
-        /// A working tree that a hook made is to go.
+        /// A worktree that a hook made is to go.
         WorktreeRemove = "WorktreeRemove",
     }
 }
 
 impl HookEvent {
-    /// Whether a block means that something does not happen. Where it is not known what such a
-    /// hook would have said (time-out, killed, not started), it has blocked.
+    /// True if a block means that an action does not happen. Without the hook's answer (time-out,
+    /// killed, not started), it has blocked.
     pub fn is_veto(self) -> bool {
         matches!(
             self,
@@ -35,17 +35,17 @@ impl HookEvent {
         )
     }
 
-    /// Whether a block means that an agent goes on. Not knowing lets it end.
+    /// True if a block means that an agent continues. Without the hook's answer it ends.
     pub fn is_loop(self) -> bool {
         matches!(self, Self::SubagentStop | Self::TeammateIdle)
     }
 }
 
-/// What hooks are told, and where they run.
+/// The input of hooks, and where they run.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HookInput {
-    /// Where the hook runs.
+    /// The directory in which the hook runs.
     pub cwd: PathBuf,
     /// The root of the project, as `CLAUDE_PROJECT_DIR`.
     pub project: PathBuf,
@@ -53,19 +53,19 @@ pub struct HookInput {
     pub session_id: Option<String>,
     /// The agent it is about.
     pub agent_id: Option<String>,
-    /// Its type; matchers look at it.
+    /// Its type, for matchers.
     pub agent_type: Option<String>,
     /// The task it is about.
     pub task_id: Option<String>,
-    /// That task's subject.
+    /// The task's subject.
     pub task_subject: Option<String>,
-    /// That task's description.
+    /// The task's description.
     pub task_description: Option<String>,
     /// The teammate it is about.
     pub teammate_name: Option<String>,
     /// The team.
     pub team_name: Option<String>,
-    /// Whatever else there is to say.
+    /// Further fields of the input.
     pub more: Map<String, Value>,
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn hook_settings(data: &[u8]) {
     }
 }
 
-/// What a hook prints: the first byte says which event and end, then errors, then output.
+/// The output of a hook: the first byte selects event and exit code, then errors, then output.
 pub(crate) fn hook_answer(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else {
         return;

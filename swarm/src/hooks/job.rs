@@ -1,9 +1,9 @@
 //! Hooks that a process of their own runs, for a caller that does not wait for all of them.
 //!
-//! A command that changes the board lives for milliseconds, and a hook it started may go on for
-//! minutes in the background. So commands do not run hooks themselves: a copy of this program
-//! does. It answers as soon as all have spoken whom somebody waits for, and stays for the
-//! others. If the caller is gone before that, nobody wants the answer, and the hooks are ended.
+//! A command that changes the board lives for milliseconds, and a hook it started may run for
+//! minutes in the background. So commands do not run hooks themselves: a copy of this program does.
+//! It answers as soon as all hooks have answered that the caller waits for, and stays for the
+//! others. If the caller ends before that, the answer has no reader, and the hooks are ended.
 
 use std::io::{self, BufRead, Write};
 use std::os::fd::AsFd;
@@ -19,32 +19,32 @@ use super::event::{HookEvent, HookInput};
 use super::run::{Late, Runner};
 use crate::process::{Processes, signal_group};
 
-/// What is to be run, one line of JSON on standard input.
+/// The hooks to run, one line of JSON on standard input.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Job<T> {
     /// When.
     pub event: HookEvent,
-    /// What.
+    /// The hooks.
     pub hooks: Vec<Hook>,
-    /// What they are told.
+    /// Their input.
     pub input: HookInput,
-    /// Whom to tell what those say that nobody waited for.
+    /// The receiver of the reports of hooks that ran without a waiting caller.
     pub tell: T,
 }
 
-/// What those said that were waited for, one line of JSON on standard output.
+/// The answers of the hooks that the caller waits for, one line of JSON on standard output.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Done {
-    /// What they said together.
+    /// Their common outcome.
     pub outcome: Outcome,
-    /// Others go on.
+    /// True if other hooks still run.
     pub more: bool,
 }
 
-/// Runs the hooks of the job on standard input; `late` is called with what those say that
-/// nobody waited for.
+/// Runs the hooks of the job on standard input; `late` is called with the answers of hooks that no
+/// caller waits for.
 pub fn work<T: for<'a> Deserialize<'a>>(mut late: impl FnMut(&T, &Late)) -> io::Result<()> {
-    // Whoever ends the caller's group or closes its terminal does not mean the hooks.
+    // A signal to the caller's group or the end of its terminal is not meant for the hooks.
     rustix::process::setsid().ok();
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
@@ -80,7 +80,7 @@ pub fn work<T: for<'a> Deserialize<'a>>(mut late: impl FnMut(&T, &Late)) -> io::
     })
 }
 
-/// Waits until nobody is at the other end.
+/// Waits until the caller has closed the other end.
 async fn gone(caller: &pipe::Receiver) {
     let mut byte = [0; 64];
     loop {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::event::HookEvent;
 
-/// So many blocks by one hook without a pass between end the loop.
+/// Blocks by one hook without a pass between that end the loop.
 pub const BLOCKS_IN_A_ROW: u32 = 3;
 
 /// Counts blocks, for one agent.
@@ -14,8 +14,8 @@ pub struct LoopGuard {
 }
 
 impl LoopGuard {
-    /// Notes that the hook with this command has blocked. Says whether that is once too often:
-    /// the block is then not followed, and somebody should be told.
+    /// Notes that the hook with this command has blocked. True if that is once too often: the block
+    /// is then not followed, and the caller should report that.
     pub fn blocked(&mut self, event: HookEvent, command: &str) -> bool {
         let count = self.counts.entry((event, command.to_owned())).or_default();
         *count += 1;

@@ -1,16 +1,16 @@
-//! Whom a hook is for.
+//! The events and agents that a hook is for.
 
 use regex_lite::Regex;
 
 /// A hook's `matcher`.
 #[derive(Debug, Clone, Default)]
 pub(super) enum Matcher {
-    /// Everybody.
+    /// Every name.
     #[default]
     All,
-    /// One of these.
+    /// One of these names.
     Names(Vec<String>),
-    /// Whoever has this somewhere in the name.
+    /// Every name that has this somewhere in it.
     Pattern(Regex),
 }
 

@@ -1,17 +1,17 @@
-//! Commands that run at certain moments and may have a say in what happens.
+//! Commands that run at certain moments and may influence what happens.
 //!
 //! They are read from `hooks` in Claude Code's settings files (the user's, the repository's, the
-//! repository's local one) and from agents' definitions. Those that came with a repository run
-//! only if the user trusts them; whether that is so, the caller knows. `ccb` called from a hook
-//! runs no hooks ([`IN_HOOK`]).
+//! repository's local one) and from agents' definitions. Those that came with a repository run only
+//! if the user trusts them; the caller knows if that is so. `ccb` called from a hook runs no hooks
+//! ([`IN_HOOK`]).
 //!
-//! What a hook can say:
+//! The answers of a hook:
 //!
 //! * exit code 0: go ahead. JSON on its output may say more, see [`Answer`].
 //! * exit code 2: no, for the reason on stderr, whatever its output says.
-//! * any other code: go ahead, but something is wrong with the hook, which is reported.
-//! * no answer (time-out, killed, not started): no where that is a veto
-//!   ([`HookEvent::is_veto`]), else go ahead and report.
+//! * any other code: go ahead, but the hook has an error, which is reported.
+//! * no answer (time-out, killed, not started): no where that is a veto ([`HookEvent::is_veto`]),
+//!   else go ahead and report.
 
 mod answer;
 mod config;
@@ -40,7 +40,7 @@ use crate::definitions::{Found, Source};
 /// The variable that tells a `ccb` that it was called from a hook.
 pub const IN_HOOK: &str = "CCB_HOOK";
 
-/// Where settings with hooks are.
+/// The settings files with hooks.
 #[derive(Debug, Clone, Default)]
 pub struct HookFiles {
     /// `<home>/settings.json`.
@@ -56,16 +56,16 @@ pub struct HookFiles {
 pub struct Hooks {
     /// In the order of their levels.
     pub all: Vec<Hook>,
-    /// What is no hook although it is where one should be.
+    /// The entries in place of hooks that are none.
     pub problems: Vec<HookProblem>,
 }
 
 /// The hooks for one event.
 #[derive(Debug, Default)]
 pub struct Selection<'a> {
-    /// Those to run.
+    /// The hooks to run.
     pub run: Vec<&'a Hook>,
-    /// Those that would run if the user trusted them.
+    /// The hooks that would run if the user trusted them.
     pub untrusted: Vec<&'a Hook>,
 }
 
@@ -107,11 +107,11 @@ impl Hooks {
         hooks
     }
 
-    /// The hooks for `event`. `agent_type` is what matchers look at, where the event has one.
+    /// The hooks for `event`. Matchers compare `agent_type`, where the event has one.
     ///
-    /// The same command on several levels runs once, as the last one says. Those that are not
-    /// trusted do not count in that: a repository must not be able to replace a hook of the
-    /// user by one that is not run.
+    /// The same command on several levels runs once, as the last one says. Hooks that are not
+    /// trusted do not count in that: a repository must not be able to replace a hook of the user by
+    /// one that is not run.
     pub fn select(
         &self,
         event: HookEvent,
@@ -134,8 +134,8 @@ impl Hooks {
         selection
     }
 
-    /// A file that could not be read, so that nobody knows whether it has a hook for a veto.
-    /// Only the user's counts: the others are not trusted as they are now.
+    /// A file that could not be read, so that it is unknown if it has a hook for a veto. Only the
+    /// user's counts: the others are not trusted as they are now.
     pub fn unreadable(&self) -> Option<&HookProblem> {
         let whole = |problem: &&HookProblem| {
             problem.whole_file && matches!(problem.origin, Origin::User(_))

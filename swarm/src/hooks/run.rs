@@ -19,21 +19,21 @@ use super::config::Hook;
 use super::event::{HookEvent, HookInput};
 use crate::process::{Child, Ending, Processes, signal_group};
 
-/// As much of its output is kept; the rest is read and forgotten.
+/// Maximum bytes of its output that are kept; the rest is read and dropped.
 const MAX_OUTPUT: usize = 1024 * 1024;
-/// What a hook started may hold its output open; it is not waited for long.
+/// Maximum wait for a hook's output after its end; processes it started may hold it open.
 const AFTER_END: Duration = Duration::from_millis(250);
 /// The longest first line that can say `{"async":true}`.
 const MAX_FIRST_LINE: usize = 4096;
 
-/// What a hook said that nobody waited for.
+/// The answer of a hook that no caller waits for.
 #[derive(Debug)]
 pub struct Late {
     /// The hook.
     pub hook: Hook,
-    /// What it said.
+    /// Its answer.
     pub answer: Answer,
-    /// Whether the agent it is about should be woken with [`Answer::block`].
+    /// True if the agent it is about should be woken with [`Answer::block`].
     pub wakes: bool,
 }
 
@@ -63,7 +63,7 @@ impl Drop for Going {
 }
 
 impl Runner {
-    /// Hooks get `environment`; what those say that nobody waits for goes to `late`.
+    /// Hooks get `environment`; answers that no caller waits for go to `late`.
     pub fn new(
         processes: Processes,
         environment: Vec<(OsString, OsString)>,
@@ -84,8 +84,8 @@ impl Runner {
         self
     }
 
-    /// Runs `hooks` at the same time and waits for what they say. Those that are meant to run
-    /// in the background, or say so in their first line, go on by themselves.
+    /// Runs `hooks` at the same time and waits for their answers. Hooks that are meant to run in
+    /// the background, or say so in their first line, run on by themselves.
     pub async fn run(&self, event: HookEvent, hooks: &[&Hook], input: &HookInput) -> Outcome {
         let line = input.to_line(event);
         let started: Vec<(&Hook, oneshot::Receiver<Answer>)> = hooks
@@ -94,7 +94,7 @@ impl Runner {
             .collect();
         let mut outcome = Outcome::default();
         for (hook, answer) in started {
-            // One that went into the background has dropped its sender: it says nothing here.
+            // A hook that went into the background has dropped its sender and gives no answer here.
             if let Ok(answer) = answer.await {
                 outcome.add(&hook.command, answer);
             }
@@ -148,7 +148,7 @@ struct Watch {
 
 impl Watch {
     async fn follow(self, mut child: Child, line: Vec<u8>, sender: oneshot::Sender<Answer>) {
-        // Whoever waits is told; a sender that is gone means that nobody does.
+        // A waiting caller gets the answer; a sender that was taken means that no caller waits.
         let mut waiting = (!self.hook.background).then_some(sender);
         let pid = child.pid;
         let stdin = child.stdin.take();
@@ -223,8 +223,8 @@ fn says_async(line: &[u8]) -> bool {
     said.is_ok_and(|said| said.get("async") == Some(&Value::Bool(true)))
 }
 
-/// A stream that is being read. What has come is there also if its end never does, because
-/// something the hook started keeps it open.
+/// A stream that is being read. The bytes that arrived are there even if its end never comes,
+/// because a process that the hook started keeps it open.
 struct Reading {
     kept: Arc<Mutex<Vec<u8>>>,
     task: tokio::task::JoinHandle<()>,
@@ -238,7 +238,7 @@ impl Reading {
         Self { kept, task }
     }
 
-    /// What has come when the hook has ended.
+    /// The bytes that arrived before the hook ended.
     async fn collect(mut self) -> Vec<u8> {
         if timeout(AFTER_END, &mut self.task).await.is_err() {
             self.task.abort();

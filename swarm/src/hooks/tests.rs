@@ -170,7 +170,7 @@ fn run_all(event: HookEvent, hooks: &Value) -> (Outcome, Vec<Late>) {
     })
 }
 
-/// Everything that comes until the last hook has ended.
+/// All answers until the last hook has ended.
 async fn all_late(mut receiver: UnboundedReceiver<Late>) -> Vec<Late> {
     let mut all = Vec::new();
     while let Some(late) = receiver.recv().await {
@@ -332,7 +332,7 @@ fn a_hook_in_the_background_answers_later() {
     assert_eq!(outcome, Outcome::default());
     assert_eq!(late[0].answer.message.as_deref(), Some("later"));
     assert!(!late[0].wakes);
-    // It goes on while nobody waits: the second ends only after the first was answered.
+    // It runs on while no caller waits: the second ends only after the first was answered.
     let hooks = json!([
         {"command": "echo late >&2; exit 2", "asyncRewake": true},
         {"command": "echo fine; exit 1", "async": true},

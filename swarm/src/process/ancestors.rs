@@ -1,4 +1,4 @@
-//! Who started this process, and who started that.
+//! The processes above this one.
 
 use std::ffi::OsString;
 use std::fs;
@@ -8,16 +8,16 @@ use rustix::process::Pid;
 
 use super::family::{parse_pid, stat_fields};
 
-/// How often the way up is begun again because a process on it ended meanwhile: its children
-/// have another parent then.
+/// Maximum restarts of the walk because a process on the way ended meanwhile: its children have
+/// another parent then.
 const TRIES: usize = 16;
 /// Deeper than any real family.
 const DEEPEST: usize = 512;
 
-/// Walks up from the parent of `process` until `wanted` says something about one of its
-/// ancestors. It is shown each one's id and its command line.
+/// Walks up from the parent of `process` until `wanted` returns a value for one of its ancestors.
+/// It gets each one's id and command line.
 ///
-/// What a command line says is the process's own word; whoever relies on it has to check it.
+/// A process chooses its command line itself; a caller that relies on it has to check it.
 pub fn find_ancestor<T>(
     process: Pid,
     mut wanted: impl FnMut(Pid, &[OsString]) -> Option<T>,
@@ -35,7 +35,7 @@ pub fn find_ancestor<T>(
 enum Walk<T> {
     Found(T),
     Top,
-    /// Somebody on the way ended.
+    /// A process on the way ended.
     Broken,
 }
 

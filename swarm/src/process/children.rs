@@ -1,9 +1,10 @@
-//! Starting programs and noticing their end, in a process that may adopt other people's
-//! children, too.
+//! Starting programs and noticing their end, in a process that may adopt other processes' children,
+//! too.
 //!
-//! A host is a *subreaper*: what an agent starts and abandons becomes the host's child. Somebody
-//! has to wait for those, or they stay as zombies; and who waits for any child also gets the
-//! ones it started. So there is one place that waits, and it tells whoever asked.
+//! A host is a *subreaper*: the processes an agent starts and abandons become the host's children.
+//! The host has to wait for them, or they stay as zombies; and a wait for any child also gets the
+//! ones it started itself. So there is one place that waits, and it reports each end to the task
+//! that waits for that program.
 //!
 //! In a process of several agents a keeper starts them, one for each agent; see `keeper.rs`.
 
@@ -27,7 +28,7 @@ use super::family::{end_descendants, signal_group};
 use super::keeper::nothing;
 use super::kept::{Keeper, StartedByKeeper};
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Ending {
@@ -35,12 +36,12 @@ pub enum Ending {
     Exited(i32),
     /// By this signal.
     Signaled(i32),
-    /// It is gone; nobody knows how.
+    /// It is gone; how it ended is unknown.
     Unknown,
 }
 
 impl Ending {
-    /// What comes after "the program" in a sentence.
+    /// The words after "the program" in a sentence.
     pub fn in_words(self) -> String {
         match self {
             Self::Exited(code) => format!("ended with exit code {code}"),
@@ -49,7 +50,8 @@ impl Ending {
         }
     }
 
-    /// Whether somebody killed it: it, or what a shell had started, which says so with its code.
+    /// True if a signal killed it: it, or the program that a shell had started, which says so with
+    /// its code.
     pub fn is_kill(self) -> bool {
         matches!(self, Self::Signaled(9) | Self::Exited(137))
     }
@@ -66,7 +68,7 @@ impl Ending {
         }
     }
 
-    /// As the standard library says it; unknown is as if it had been killed.
+    /// The status in the standard library's form; an unknown end is as if it had been killed.
     pub fn status(self) -> ExitStatus {
         let raw = match self {
             Self::Exited(code) => (code & 0xff) << 8,
@@ -92,11 +94,11 @@ impl From<WaitStatus> for Ending {
 pub struct Child {
     /// Its process id; its process group has the same.
     pub pid: Pid,
-    /// Where it reads from, if that is a pipe.
+    /// Its standard input, if that is a pipe.
     pub stdin: Option<pipe::Sender>,
-    /// What it prints, if that is a pipe.
+    /// Its standard output, if that is a pipe.
     pub stdout: Option<pipe::Receiver>,
-    /// What it prints as errors, if that is a pipe.
+    /// Its standard error, if that is a pipe.
     pub stderr: Option<pipe::Receiver>,
     /// Its end.
     pub ended: Ended,
@@ -105,10 +107,10 @@ pub struct Child {
 /// The end of a program, once it has come.
 pub type Ended = oneshot::Receiver<Ending>;
 
-/// Which children are waited for.
+/// The children that are waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Whose {
-    /// Only those we started.
+    /// Only those this process started.
     Ours,
     /// Every child there is.
     All,
@@ -117,11 +119,11 @@ enum Whose {
 /// The programs this process has started and those it has adopted.
 #[derive(Debug, Clone)]
 pub struct Processes {
-    /// Those that run; who started them here tells of their end.
+    /// The running ones; each sender reports the end to the code that started it here.
     table: Arc<Mutex<HashMap<i32, oneshot::Sender<Ending>>>>,
-    /// Who starts them, if that is not this process.
+    /// The keeper that starts them; `None` if this process does.
     keeper: Option<Arc<Keeper>>,
-    /// What else is ended when all of them are killed.
+    /// Further things that end when all of them are killed.
     kills: Arc<Mutex<Vec<OnKill>>>,
 }
 
@@ -142,7 +144,7 @@ impl Processes {
         Self::start(Whose::All)
     }
 
-    /// For a process that has other children, whom somebody else waits for.
+    /// For a process that has other children, which other code waits for.
     pub fn own() -> io::Result<Self> {
         Self::start(Whose::Ours)
     }
@@ -185,7 +187,7 @@ impl Processes {
         }
         // The system's own words would leave open what is not there: the program or this.
         check_dir(&command)?;
-        // Nobody may look for dead children between the start and the entry in the table.
+        // The reaper must not run between the start and the entry in the table.
         let mut table = self.table();
         let mut child = command.spawn()?;
         let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
@@ -205,7 +207,7 @@ impl Processes {
                 ended,
             })
         };
-        // Nobody would supervise a program whose start is reported as failed.
+        // A program whose start is reported as failed would have no supervisor.
         pipes().inspect_err(|_| {
             rustix::process::kill_process_group(pid, Kill::KILL).ok();
         })
@@ -239,7 +241,7 @@ impl Processes {
         })
     }
 
-    /// Starts `command`, which prints everything to `output`, by the keeper; none if there is no
+    /// Starts `command`, which prints everything to `output`, by the keeper; `None` if there is no
     /// keeper, and the caller starts it itself.
     pub fn spawn_into(
         &self,
@@ -281,7 +283,7 @@ impl Processes {
     /// Sends a signal to the group of one of them.
     pub fn signal_group(&self, leader: Pid, signal: Kill) {
         match &self.keeper {
-            // Only it knows whether the id is still the program's.
+            // Only the keeper knows if the id is still the program's.
             Some(keeper) => keeper.signal(leader, signal),
             None => signal_group(leader, signal),
         }
@@ -314,7 +316,8 @@ impl Processes {
         }
     }
 
-    /// Nothing will be started for a while. Says whether nothing is left that was started here.
+    /// Tells that no program will be started for a while. True if none is left that was started
+    /// here.
     pub fn rest(&self) -> bool {
         match &self.keeper {
             Some(keeper) => keeper.rest(),

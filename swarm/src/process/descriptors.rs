@@ -1,7 +1,7 @@
-//! Messages between processes of ours that carry descriptors along.
+//! Messages between processes of ours that carry descriptors.
 //!
-//! The sockets keep the bounds of messages, so one message is one order. What is long (an
-//! environment, a command line) goes into a file in memory whose descriptor is sent.
+//! The sockets keep the bounds of messages, so one message is one order. Long parts (an
+//! environment, a command line) go into a file in memory whose descriptor is sent.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -13,7 +13,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
 };
 
-/// So many descriptors come with one message at most.
+/// Maximum descriptors of one message.
 const MOST: usize = 6;
 /// The longest message: a path and a few words.
 const LONGEST: usize = 16 * 1024;
@@ -21,9 +21,9 @@ const LONGEST: usize = 16 * 1024;
 /// A message and what came with it.
 #[derive(Debug)]
 pub struct Received {
-    /// What was said.
+    /// The text.
     pub bytes: Vec<u8>,
-    /// What came along, in order.
+    /// The descriptors, in order.
     pub descriptors: Vec<OwnedFd>,
 }
 
@@ -37,7 +37,7 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     )?)
 }
 
-/// What standard input leads to, for this process alone: what it starts finds nothing there.
+/// The stream behind standard input, for this process alone: programs it starts find nothing there.
 pub fn take_stdin() -> io::Result<OwnedFd> {
     let stdin = io::stdin().as_fd().try_clone_to_owned()?;
     rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?)?;
@@ -61,7 +61,7 @@ pub fn send(to: impl AsFd, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::
     }
 }
 
-/// Waits for one message; nothing if nobody is left who could send one.
+/// Waits for one message; `None` if no sender is left.
 pub fn receive(from: impl AsFd) -> io::Result<Option<Received>> {
     let mut buffer = vec![0; LONGEST];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
@@ -72,7 +72,7 @@ pub fn receive(from: impl AsFd) -> io::Result<Option<Received>> {
         match rustix::net::recvmsg(&from, &mut parts, &mut control, flags) {
             Ok(received) => break received.bytes,
             Err(Errno::INTR) => {}
-            // Whoever is gone without a word is gone.
+            // A peer that is gone without a word has ended.
             Err(Errno::CONNRESET) => return Ok(None),
             Err(error) => return Err(error.into()),
         }

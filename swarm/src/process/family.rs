@@ -13,7 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions};
 
-/// How long to wait for one of those that were killed before looking again.
+/// Maximum wait for the end of a killed process before the next look.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Sends `signal` to the process group `leader` leads; one that is gone is no error.
@@ -61,8 +61,8 @@ fn reap() -> Reaped {
     }
 }
 
-/// Kills a process; says whether there was one. The id may have been given to another process
-/// since we looked, so its parent is looked at again once it cannot change any more.
+/// Kills a process; true if there was one. The id may belong to another process since we looked, so
+/// its parent is read again once it cannot change any more.
 fn kill(pid: Pid) -> bool {
     let Ok(handle) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else {
         return false;
@@ -78,7 +78,7 @@ fn await_end(pid: Pid, limit: Duration) {
     }
 }
 
-/// Waits until `fd` is readable, at most `limit`; says whether it is.
+/// Waits until `fd` is readable, at most `limit`; true if it is.
 pub(super) fn wait_readable(fd: &OwnedFd, limit: Duration) -> bool {
     let timeout = Timespec::try_from(limit).ok();
     let mut fds = [PollFd::new(fd, PollFlags::IN)];
@@ -100,7 +100,8 @@ pub(super) fn descendants(root: Pid) -> Vec<Pid> {
     found
 }
 
-/// Whether this process, which must be a subreaper, has descendants. Waits for those that have ended.
+/// True if this process, which must be a subreaper, has descendants. Waits for those that have
+/// ended.
 pub fn has_descendants() -> bool {
     matches!(reap(), Reaped::SomeLeft)
 }
@@ -162,7 +163,7 @@ fn parent_of(pid: Pid) -> Option<Pid> {
     parse_pid(stat_fields(pid)?.split_ascii_whitespace().nth(1)?)
 }
 
-/// What `/proc/PID/stat` says after the name, which may hold anything.
+/// The fields of `/proc/PID/stat` after the name, which may hold anything.
 pub(super) fn stat_fields(pid: Pid) -> Option<String> {
     let path = format!("/proc/{}/stat", pid.as_raw_nonzero());
     let stat = fs::read_to_string(Path::new(&path)).ok()?;

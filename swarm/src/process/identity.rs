@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::family::stat_fields;
 
-/// Where in `/proc/PID/stat`, counted after the name, the start time is.
+/// Index of the start time in `/proc/PID/stat`, counted after the name.
 const START_TIME: usize = 19;
 
 /// A process of this machine, for ever.
@@ -16,7 +16,7 @@ const START_TIME: usize = 19;
 pub struct ProcessId {
     /// Its process id.
     pub pid: i32,
-    /// When it started, in the kernel's own count.
+    /// Its start time, in the kernel's own count.
     pub start_time: u64,
     /// Since which start of the machine that counts.
     pub boot: String,
@@ -44,12 +44,12 @@ impl ProcessId {
         })
     }
 
-    /// Sends it a signal; says whether it was still there.
+    /// Sends it a signal; true if it was still there.
     pub fn signal(&self, signal: Signal) -> bool {
         let Some(pid) = Pid::from_raw(self.pid) else {
             return false;
         };
-        // The handle first: from then on the id cannot be somebody else's unnoticed.
+        // The handle first: from then on the id cannot pass to another process unnoticed.
         let Ok(handle) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else {
             return false;
         };
@@ -57,7 +57,7 @@ impl ProcessId {
             && rustix::process::pidfd_send_signal(handle, signal).is_ok()
     }
 
-    /// Whether it is still there.
+    /// True if it is still there.
     pub fn is_alive(&self) -> bool {
         Pid::from_raw(self.pid).and_then(Self::of).as_ref() == Some(self)
     }

@@ -1,15 +1,15 @@
 //! The keeper: starts and ends the commands of one agent that shares its process with others.
 //!
-//! A process of several agents cannot be the one that inherits what an agent's commands abandon:
-//! nobody would know whose they are. So each of these agents has a keeper, from its first command
-//! on, which stands to the agent's commands as a host stands to those of an agent with a process of
-//! its own. Whatever they start is below it, bears the run's mark, and ends when the keeper is told
-//! so or when nobody is left who could tell it.
+//! A process of several agents cannot be the one that inherits the processes an agent's commands
+//! abandon: it could not tell whose they are. So each of these agents has a keeper, from its first
+//! command on, which is to the agent's commands what a host is to those of an agent with a process
+//! of its own. All processes they start are below it, bear the run's mark, and end when the keeper
+//! gets the order or when no process is left that could give it.
 //!
-//! Orders come as messages with descriptors (`descriptors.rs`); what is answered goes to a pipe that
-//! came with the order, so that nobody has to sort answers.
+//! Orders come as messages with descriptors (`descriptors.rs`); answers go to a pipe that came with
+//! the order, so that they need no sorting.
 //!
-//! One thread, no async runtime: it may be there as often as there are agents.
+//! One thread, no async runtime: there may be one keeper per agent.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -41,9 +41,9 @@ pub(super) const REST: u8 = b'q';
 /// Programs may have so many files open, as text: the process that orders has more.
 pub(super) const FILES: u8 = b'n';
 
-/// How long those that are killed may take to die.
+/// Maximum time for killed processes to die.
 pub(super) const KILL_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often adopted processes that have ended are waited for.
+/// Interval between waits for adopted processes that have ended.
 const REAP: Duration = Duration::from_secs(1);
 
 /// Keeps the commands of the run with this id until standard input, which is a socket, is closed.
@@ -70,7 +70,7 @@ pub fn keep(id: &str) -> io::Result<Vec<Pid>> {
     }
 }
 
-/// What a keeper has started and not seen the end of.
+/// A program that the keeper started and that has not ended.
 #[derive(Debug, Default)]
 struct Keeping {
     started: HashMap<i32, Started>,
@@ -79,17 +79,17 @@ struct Keeping {
 #[derive(Debug)]
 struct Started {
     handle: Option<OwnedFd>,
-    /// Where its end is told.
+    /// The pipe that gets its end.
     told: File,
 }
 
 impl Keeping {
-    /// Waits for an order, or for one of ours to end; says whether there is an order.
+    /// Waits for an order, or for the end of a program of ours; true if there is an order.
     fn wait(&self, orders: &OwnedFd, some: bool) -> io::Result<bool> {
         let handles = self.started.values().filter_map(|one| one.handle.as_ref());
         let mut fds = vec![PollFd::new(orders, PollFlags::IN)];
         fds.extend(handles.map(|handle| PollFd::new(handle, PollFlags::IN)));
-        // Those we did not start tell nobody of their end.
+        // Adopted processes do not report their end.
         let limit = some.then(|| Timespec::try_from(REAP).ok()).flatten();
         match rustix::event::poll(&mut fds, limit.as_ref()) {
             Ok(_) => Ok(!fds[0].revents().is_empty()),
@@ -98,7 +98,7 @@ impl Keeping {
         }
     }
 
-    /// Waits for all that have ended; says whether any are left.
+    /// Waits for all that have ended; true if any are left.
     fn reap(&mut self) -> bool {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
@@ -114,7 +114,7 @@ impl Keeping {
         }
     }
 
-    /// Nothing if it is over.
+    /// Carries out an order. `None` if the keeper has to end.
     fn carry_out(&mut self, order: Received) -> Option<()> {
         let Received { bytes, descriptors } = order;
         let (what, text) = bytes.split_first()?;
@@ -124,7 +124,7 @@ impl Keeping {
             SIGNAL => self.signal(text),
             SWEEP => {
                 let left = end_descendants(KILL_TIMEOUT);
-                // Whoever waits for one of these hears that it is gone.
+                // Waiters are notified when the process exits.
                 self.started.clear();
                 answer(descriptors, &numbers(&left));
             }
@@ -195,7 +195,7 @@ impl Keeping {
             return;
         };
         if known {
-            // One that nobody has waited for yet still has its id.
+            // A process that was not waited for yet still has its id.
             return signal_group(pid, signal);
         }
         // Its leader has ended, and the id may be another's: only those below us are meant.
@@ -207,7 +207,7 @@ impl Keeping {
     }
 }
 
-/// As the kernel passes it.
+/// The status in the kernel's form.
 fn raw(status: WaitStatus) -> i32 {
     status.as_raw()
 }

@@ -17,14 +17,14 @@ use super::order::Order;
 /// Starts a keeper whose standard input is this socket.
 type StartKeeper = Box<dyn Fn(OwnedFd) -> io::Result<std::process::Child> + Send + Sync>;
 
-/// The keeper of one agent. It is started when something is to be started, and ends, with
-/// everything it has started, when this is dropped.
+/// The keeper of one agent. It starts with the first program, and ends, with everything it has
+/// started, when this is dropped.
 pub struct Keeper {
     start: StartKeeper,
-    /// How many files its programs may have open.
+    /// Maximum open files of its programs.
     files: Option<u64>,
     alive: Mutex<Option<Alive>>,
-    /// Nothing is started any more.
+    /// True if no program may start any more.
     closed: AtomicBool,
 }
 
@@ -43,8 +43,8 @@ pub(super) struct StartedByKeeper {
 }
 
 impl Keeper {
-    /// One that is started with `start`; its programs may have `files` files open, where that is not
-    /// what this process may.
+    /// A keeper that `start` starts; its programs may have `files` files open, if that differs from
+    /// this process's limit.
     pub fn new(
         files: Option<u64>,
         start: impl Fn(OwnedFd) -> io::Result<std::process::Child> + Send + Sync + 'static,
@@ -57,8 +57,8 @@ impl Keeper {
         }
     }
 
-    /// Ends the keeper with everything it has started; nobody starts anything with it any more, also
-    /// not a thread that was given up and comes back.
+    /// Ends the keeper with everything it has started; after that no thread starts anything with
+    /// it, not even one that was given up and comes back.
     pub fn close(&self) {
         let mut alive = self.alive();
         self.closed.store(true, Ordering::Relaxed);
@@ -107,7 +107,7 @@ impl Keeper {
         pids.flatten().filter_map(Pid::from_raw).collect()
     }
 
-    /// Lets the keeper go as long as nothing is there to be kept; says whether there is none.
+    /// Lets the keeper end if it has no programs; true if there is none then.
     pub(super) fn rest(&self) -> bool {
         if self.ask(REST).as_deref() == Some("gone") {
             self.alive().take();
@@ -115,7 +115,7 @@ impl Keeper {
         self.alive().is_none()
     }
 
-    /// What it says; nothing if there is none.
+    /// The keeper's answer; `None` if there is none.
     fn ask(&self, what: u8) -> Option<String> {
         let (mut said, tells) = io::pipe().ok()?;
         {
@@ -138,7 +138,8 @@ impl Keeper {
             if send(&there.orders, bytes, &borrowed(descriptors)).is_ok() {
                 return Ok(());
             }
-            // Somebody has killed it. What it had started is the guard's now, which ends it.
+            // Another process has killed it. The guard now owns the processes it had started, and
+            // ends them.
             alive.take();
         }
         let (orders, theirs) = pair()?;

@@ -1,11 +1,11 @@
 //! The mark every process of a run bears, whatever it does to its environment.
 //!
 //! A resource limit is inherited by everything a process starts; `env -i`, `setsid` and a double
-//! fork leave it alone. `RLIMIT_RTTIME` only matters to processes with real-time priority, and
-//! the marks are so large that they would not notice either. Only the soft limit is set: the hard
-//! one stays as it is, so that a run that is started from within another gets a mark of its
-//! own. A process can take its mark off; nothing rests on the mark alone but finding what
-//! somebody left behind.
+//! fork leave it alone. `RLIMIT_RTTIME` only matters to processes with real-time priority, and the
+//! marks are so large that they would not notice either. Only the soft limit is set: the hard one
+//! stays as it is, so that a run that is started from within another gets a mark of its own. A
+//! process can take its mark off; only the search for processes that a run left behind relies on
+//! the mark.
 
 use std::fs;
 use std::io;
@@ -13,10 +13,10 @@ use std::io;
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, setrlimit};
 use sha2::{Digest, Sha256};
 
-/// Nobody sets a limit this high who does not mean "none".
+/// A limit this high can only mean "none".
 const BASE: u64 = 1 << 62;
 const BITS: u64 = (1 << 60) - 1;
-/// What `/proc/PID/limits` calls the limit.
+/// The limit's name in `/proc/PID/limits`.
 const LIMIT: &str = "Max realtime timeout";
 
 /// The mark of one run, the same in all its lives.
@@ -47,8 +47,8 @@ impl Mark {
         Self::of_process(rustix::process::getpid())
     }
 
-    /// Makes this process, and everything it starts from now on, bear the mark. Refused where
-    /// somebody has set a lower hard limit.
+    /// Makes this process, and everything it starts from now on, bear the mark. Refused where a
+    /// lower hard limit is set.
     pub fn bear(self) -> io::Result<()> {
         let hard = getrlimit(Resource::Rttime).maximum;
         let limit = Rlimit {

@@ -1,8 +1,8 @@
-//! Finding what is left of a run when everybody who knew its processes is dead.
+//! Finding the processes that are left of a run when guard and host are dead.
 //!
 //! Every process of an agent has the run's id in its environment and bears the run's mark, and
-//! passes both on. One that has dropped its environment is found by its mark, one that has
-//! dropped the mark by its environment.
+//! passes both on. One that has dropped its environment is found by its mark, one that has dropped
+//! the mark by its environment.
 
 use std::collections::HashSet;
 use std::fs;
@@ -18,7 +18,7 @@ use super::mark::Mark;
 /// The variable that marks processes of a run.
 pub const MARKER: &str = "CCB_RUN_ID";
 
-/// A run whose processes are looked for.
+/// A run whose processes are searched for.
 struct Wanted<'a> {
     variable: String,
     mark: Mark,
@@ -26,12 +26,13 @@ struct Wanted<'a> {
     first: Option<&'a ProcessId>,
 }
 
-/// Kills everything that belongs to this run, and everything below, until nothing is left. Only
-/// for a run nobody supervises any more. Never kills the caller. Says which were left at `limit`.
+/// Kills everything that belongs to this run, and everything below, until nothing is left. Only for
+/// a run without a supervisor. Never kills the caller. Returns the processes that were left after
+/// `limit`.
 ///
 /// `first` is the guard or the host of the run's present life. A process that bears the mark
-/// belongs to the run only if it is not older than that, so that a limit somebody happens to
-/// have set means nothing; without `first` only the environment counts.
+/// belongs to the run only if it is not older than that, so that a limit that was set by chance
+/// means nothing; without `first` only the environment counts.
 pub fn sweep(run: &str, first: Option<&ProcessId>, limit: Duration) -> Vec<Pid> {
     let deadline = Instant::now() + limit;
     let wanted = Wanted {
@@ -56,7 +57,7 @@ pub fn sweep(run: &str, first: Option<&ProcessId>, limit: Duration) -> Vec<Pid> 
             let Ok(handle) = rustix::process::pidfd_open(pid, PidfdFlags::empty()) else {
                 continue;
             };
-            // Looked at again, now that the id cannot become somebody else's unnoticed.
+            // Read again, now that the id cannot pass to another process unnoticed.
             let still = wanted.is(pid) || below.contains(&pid);
             if still && rustix::process::pidfd_send_signal(&handle, Signal::KILL).is_ok() {
                 dying.push((pid, handle));
@@ -64,7 +65,7 @@ pub fn sweep(run: &str, first: Option<&ProcessId>, limit: Duration) -> Vec<Pid> 
         }
         let left = deadline.saturating_duration_since(Instant::now());
         dying.retain(|(_, handle)| !wait_readable(handle, left));
-        // Somebody may have been started while others were killed.
+        // A process may have started while others were killed.
         let more = || {
             all_processes()
                 .into_iter()
@@ -80,7 +81,7 @@ pub fn sweep(run: &str, first: Option<&ProcessId>, limit: Duration) -> Vec<Pid> 
 }
 
 impl Wanted<'_> {
-    /// Whether a process of this user that runs belongs to the run.
+    /// True if a process of this user that runs belongs to the run.
     fn is(&self, pid: Pid) -> bool {
         is_ours(pid) && (has_variable(pid, self.variable.as_bytes()) || self.is_marked(pid))
     }
@@ -101,13 +102,14 @@ fn is_ours(pid: Pid) -> bool {
     fs::metadata(dir).is_ok_and(|meta| meta.uid() == rustix::process::geteuid().as_raw())
 }
 
-/// One that has ended keeps its limits until somebody has waited for it.
+/// True if the process runs. One that has ended keeps its limits until its parent has waited for
+/// it.
 fn runs(pid: Pid) -> bool {
     let state = super::family::stat_fields(pid);
     state.is_some_and(|fields| !matches!(fields.trim_start().chars().next(), Some('Z' | 'X')))
 }
 
-/// Whether a process has this in its environment. One that has ended has none any more.
+/// True if a process has this in its environment. One that has ended has none any more.
 fn has_variable(pid: Pid, wanted: &[u8]) -> bool {
     environ(pid)
         .split(|byte| *byte == 0)
@@ -125,7 +127,7 @@ pub fn run_in_environment(pid: Pid) -> Option<String> {
     Some(String::from_utf8_lossy(id).into_owned())
 }
 
-/// What a process was started with; empty if it has ended or does not show it.
+/// The environment with which a process was started; empty if it has ended or does not show it.
 fn environ(pid: Pid) -> Vec<u8> {
     fs::read(format!("/proc/{}/environ", pid.as_raw_nonzero())).unwrap_or_default()
 }

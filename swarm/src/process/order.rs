@@ -1,4 +1,4 @@
-//! What a keeper is asked to start, as bytes.
+//! The order to a keeper to start a program, as bytes.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -19,8 +19,8 @@ pub(super) struct Order {
 }
 
 impl Order {
-    /// What `command` says. Its environment has to be given in full (`env_clear`): what it would
-    /// inherit is another process's.
+    /// The order for `command`. Its environment has to be given in full (`env_clear`): otherwise it
+    /// would inherit another process's.
     pub(super) fn of(command: &Command) -> Self {
         let words = std::iter::once(command.get_program()).chain(command.get_args());
         let env = command.get_envs();
@@ -98,7 +98,7 @@ impl Order {
     }
 }
 
-/// What the kernel says about arguments that make no sense.
+/// The kernel's error for arguments that make no sense.
 fn einval() -> i32 {
     rustix::io::Errno::INVAL.raw_os_error()
 }

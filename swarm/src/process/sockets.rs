@@ -1,4 +1,4 @@
-//! Which processes have a socket open.
+//! The processes that have a socket open.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -17,7 +17,7 @@ pub struct TcpSocket {
     pub inode: u64,
 }
 
-/// Who has a socket open.
+/// The processes that have a socket open.
 #[derive(Debug, Default)]
 pub struct SocketOwners {
     /// Processes that have it open.
@@ -143,7 +143,7 @@ mod tests {
             // A process that another test starts right now may have it for a moment, too.
             let has_it = |pid: Pid| owners_of(socket).owners.contains(&pid);
             assert!(has_it(rustix::process::getpid()), "{at}");
-            // Whoever inherits it has it, too.
+            // A process that inherits it has it, too.
             let inherited = client.try_clone().unwrap();
             let mut child = Command::new("sleep")
                 .arg("60")

@@ -1,6 +1,6 @@
-//! Where a service is: what the settings say, else what the vendor's variable says, else the
-//! vendor's own address. A user behind a gateway sets the variable once, and no prompt and no key
-//! passes the gateway by.
+//! The address of a service: from the settings, else from the vendor's variable, else the vendor's
+//! own address. A user behind a gateway sets the variable once, and no prompt and no key passes the
+//! gateway by.
 
 use std::fmt;
 
@@ -13,18 +13,18 @@ use super::{ProviderError, Providers};
 pub struct Address {
     /// Without a slash at its end.
     pub url: String,
-    /// Who named it.
+    /// The source of the address.
     pub from: AddressFrom,
 }
 
-/// Who named the address of a service.
+/// The source of a service's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AddressFrom {
     /// `baseUrl` in the settings.
     Settings,
     /// This variable.
     Variable(&'static str),
-    /// Nobody: it is the vendor's own.
+    /// The vendor's own address: no setting names another one.
     Vendor,
 }
 
@@ -47,7 +47,7 @@ pub(super) fn variable(kind: ProviderKind) -> &'static str {
 }
 
 impl Providers<'_> {
-    /// Where the service `name` is.
+    /// The address of the service `name`.
     pub fn address(&self, name: &str) -> Result<Address, ProviderError> {
         if !self.names().contains(&name) {
             return Err(self.unknown(name));

@@ -23,17 +23,17 @@ store::words! {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Provider {
-    /// As messages call it: `anthropic`, `openai`, or its name in the settings.
+    /// Its name in messages: `anthropic`, `openai`, or its name in the settings.
     pub name: String,
-    /// How it is spoken to.
+    /// The form of its requests.
     pub wire: Wire,
-    /// Where it is, without a slash at its end: `/v1/messages` follows for Anthropic (whose
-    /// address has no version in it), `/chat/completions` or `/responses` for the others.
+    /// Its address, without a slash at its end: `/v1/messages` follows for Anthropic (whose address
+    /// has no version in it), `/chat/completions` or `/responses` for the others.
     pub base_url: String,
-    /// The variable that has the key; none if it needs no key.
+    /// The variable that has the key; `None` if it needs no key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_env: Option<String>,
-    /// The key goes as `Authorization: Bearer` also where another header is usual.
+    /// True if the key goes as `Authorization: Bearer` also where another header is usual.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub bearer: bool,
     /// Headers with every request, none of them secret.
@@ -44,16 +44,16 @@ pub struct Provider {
     pub header_env: BTreeMap<String, String>,
     /// The model by the service's own name.
     pub model: String,
-    /// How many tokens a request and its answer may have together.
+    /// Maximum tokens of a request and its answer together; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context_window: Option<u64>,
-    /// How many tokens an answer may have.
+    /// Maximum tokens of an answer; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output: Option<u64>,
-    /// What a million tokens cost; none takes what is known of the model.
+    /// The prices of a million tokens; `None` takes the known prices of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prices: Option<Prices>,
-    /// How long nothing may come before an answer and in the middle of it.
+    /// Maximum silence before an answer and in the middle of it, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle_timeout_ms: Option<u64>,
 }
@@ -66,7 +66,7 @@ impl Provider {
     }
 }
 
-/// What a million tokens cost, in US dollars.
+/// The prices of a million tokens, in US dollars.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Prices {

@@ -1,15 +1,14 @@
 //! Takes secrets out of what agents print, as it streams by.
 //!
-//! Two kinds are known: shapes (the keys of well-known services, tokens in headers, private
-//! keys) and exact values the caller names, as a rule of its environment. Each becomes
-//! `[redacted]`; all other bytes pass unchanged.
+//! Two kinds are known: shapes (the keys of well-known services, tokens in headers, private keys)
+//! and exact values the caller names, as a rule of its environment. Each becomes `[redacted]`; all
+//! other bytes pass unchanged.
 //!
-//! However the stream is cut into chunks, the outcome is the same. At most a few KiB are held
-//! back, while it is open whether they begin a secret; a secret itself, however long, is dropped
-//! as it comes and not collected.
+//! However the stream is cut into chunks, the outcome is the same. At most a few KiB are held back,
+//! while it is open if they begin a secret; a secret itself, however long, is dropped as it comes
+//! and not collected.
 //!
-//! What this is not: protection from an agent that wants to get a secret out. It can print it
-//! backwards.
+//! This is no protection from an agent that wants to get a secret out. It can print it backwards.
 
 mod secrets;
 mod shapes;
@@ -23,25 +22,25 @@ pub use self::secrets::Secrets;
 use self::shapes::{Class, SHAPES};
 pub use self::values::secret_values;
 
-/// What stands where a secret was. Plain enough to sit inside a JSON string.
+/// The text in place of a secret. Plain enough to sit inside a JSON string.
 pub const MARK: &str = "[redacted]";
 
-/// What is known of the bytes at one place.
+/// The decision about the bytes at one place.
 enum Verdict {
     No,
     /// It depends on what comes next.
     Open,
     Secret {
-        /// So many bytes may stay.
+        /// The number of bytes that pass.
         keep: usize,
-        /// So many after them may not.
+        /// The number of bytes after them that are dropped.
         drop: usize,
-        /// How to go on.
+        /// The state after it.
         then: ScanState,
     },
 }
 
-/// What is done with the bytes that come.
+/// The state of a scan, which decides about the next bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ScanState {
     /// They pass, unless a secret begins.
@@ -52,7 +51,7 @@ enum ScanState {
     Pem {
         /// Bytes so far.
         seen: usize,
-        /// How much of `-----END ` has been seen.
+        /// The length of the part of `-----END ` that was read.
         matched: usize,
         /// Dashes after the label of the end, if that has begun.
         dashes: Option<usize>,
@@ -61,24 +60,24 @@ enum ScanState {
     Value { index: usize, at: usize },
 }
 
-/// One stream.
+/// The scan of one stream.
 #[derive(Debug)]
 pub struct Redactor {
     secrets: Arc<Secrets>,
     state: ScanState,
-    /// What came and is not decided.
+    /// The bytes that arrived and are not decided.
     held: Vec<u8>,
-    /// Where in the stream the undecided bytes begin.
+    /// The offset in the stream at which the undecided bytes begin.
     offset: u64,
     /// Bytes before this place belong to a secret that has its mark.
     covered: u64,
-    /// No web token begins before this place; saves looking again and again.
+    /// No web token begins before this place, so it is not searched again.
     no_token_before: u64,
     /// The two bytes before `offset`.
     before: [u8; 2],
 }
 
-/// As much is added to what is held before it is looked at again.
+/// Bytes that are added to the held ones before they are scanned again.
 const STEP: usize = 8 * 1024;
 
 impl Redactor {
@@ -118,7 +117,7 @@ impl Redactor {
         self.process(&held, true, out);
     }
 
-    /// How many bytes are held back.
+    /// The number of bytes that are held back.
     pub fn held(&self) -> usize {
         self.held.len()
     }
@@ -223,7 +222,7 @@ impl Redactor {
         }
         let behind = self.behind(data, at);
         for shape in secrets.starts[start].shapes.iter().map(|n| &SHAPES[*n]) {
-            // Whatever may still become a start is not looked at before it has come.
+            // A part that may still become a start is not searched before it has come.
             if !rest.starts_with(shape.start.as_bytes()) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! What to look for, and what is worth a closer look.
+//! The secrets to search for, and the places that need a closer look.
 
 use std::sync::Arc;
 
@@ -9,27 +9,27 @@ use super::{Redactor, ScanState, Verdict, values};
 
 /// A value's first bytes are searched for, and then the rest is compared.
 const VALUE_START: usize = 8;
-/// As much of a value is waited for before it counts as found.
+/// Bytes of a value after which it counts as found.
 pub(super) const VALUE_SURE: usize = 4096;
 /// Shorter values would be found everywhere.
 const VALUE_LEAST: usize = 4;
 /// A key whose end never comes does not take everything after it along.
 pub(super) const PEM_MOST: usize = 16 * 1024;
 
-/// What to look for. Made once, shared by all streams.
+/// The secrets to search for. Made once, shared by all streams.
 #[derive(Debug)]
 pub struct Secrets {
     pub(super) finder: Option<AhoCorasick>,
-    /// What the finder looks for: the starts of shapes and of values.
+    /// The texts that the finder searches for: the starts of shapes and of values.
     pub(super) starts: Vec<Start>,
     longest_start: usize,
-    /// Which bytes begin a start.
+    /// The bytes that begin a start.
     firsts: [bool; 256],
     /// The longest first, so that none hides one it is the start of.
     values: Vec<Vec<u8>>,
 }
 
-/// What a secret may begin with, and what is then worth a closer look.
+/// A text that a secret may begin with, and the check that decides.
 #[derive(Debug)]
 pub(super) struct Start {
     bytes: Vec<u8>,
@@ -170,7 +170,7 @@ fn head(value: &[u8]) -> &[u8] {
 }
 
 impl Secrets {
-    /// Whether `byte` still belongs to the secret, and what comes then.
+    /// The next state, and true if `byte` still belongs to the secret.
     pub(super) fn step(&self, state: ScanState, byte: u8) -> (ScanState, bool) {
         match state {
             ScanState::Text => (ScanState::Text, false),

@@ -2,7 +2,7 @@
 
 use super::{ScanState, Verdict};
 
-/// Bytes a secret goes on with.
+/// Bytes of which a secret consists after its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     /// Letters, digits, `_`.
@@ -13,9 +13,9 @@ pub(super) enum Class {
     Dotted,
     /// Capitals and digits.
     Capitals,
-    /// What a token in a header is made of.
+    /// The bytes of a token in a header.
     Header,
-    /// What stands between the begin and the end of a private key, also inside quotes.
+    /// The bytes between the begin and the end of a private key, also inside quotes.
     Pem,
 }
 
@@ -32,7 +32,7 @@ impl Class {
         }
     }
 
-    /// How many bytes at the start of `data` are of this class, counted up to `most`.
+    /// The number of bytes at the start of `data` that are of this class, counted up to `most`.
     fn run(self, data: &[u8], most: usize) -> usize {
         let most = most.min(data.len());
         let end = data[..most].iter().position(|byte| !self.has(*byte));
@@ -40,10 +40,10 @@ impl Class {
     }
 }
 
-/// What has to follow a start.
+/// The part that has to follow a start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Body {
-    /// So many bytes of a class.
+    /// At least this number of bytes of a class.
     Run(Class, usize),
     /// The same, not only small letters and dashes: words are joined that way too.
     Mixed(Class, usize),
@@ -55,15 +55,15 @@ enum Body {
     Authorization,
 }
 
-/// How a kind of secret looks.
+/// The form of a kind of secret.
 #[derive(Debug)]
 pub(super) struct Shape {
-    /// What it starts with.
+    /// Its first bytes.
     pub(super) start: &'static str,
     body: Body,
-    /// Whether it must not be the end of a longer word: `sk-` is in `task-`.
+    /// True if it must not be the end of a longer word: `sk-` is in `task-`.
     alone: bool,
-    /// Whether the start itself may be shown.
+    /// True if the start itself may be shown.
     keep: bool,
 }
 
@@ -123,7 +123,7 @@ pub(super) const SHAPES: &[Shape] = &[
     Shape::new("bearer ", Body::Mixed(Class::Header, 16)).kept(),
 ];
 
-/// As far is looked for what a mixed run is made of.
+/// Maximum bytes that are read to decide about a mixed run.
 const MIXED_WITHIN: usize = 64;
 /// The longest first part of a web token.
 const TOKEN_HEAD_MOST: usize = 1024;
@@ -157,8 +157,8 @@ impl Shape {
         self.body == Body::WebToken
     }
 
-    /// Whether `data`, which begins with the start, is a secret, and how many bytes that took
-    /// to see. `last` means that no more will come.
+    /// True if `data`, which begins with the start, is a secret, and how many bytes that took to
+    /// see. `last` means that no more will come.
     pub(super) fn judge(&self, data: &[u8], behind: [u8; 2], last: bool) -> (Verdict, usize) {
         if self.alone && !is_alone(behind) {
             return (Verdict::No, 0);
@@ -196,7 +196,7 @@ fn verdict(is_secret: Option<bool>, secret: Verdict) -> Verdict {
     }
 }
 
-/// Whether a word can begin after these two bytes. `\n` in a JSON string and the end of a
+/// True if a word can begin after these two bytes. `\n` in a JSON string and the end of a
 /// terminal's colour code are letters, but end nothing.
 fn is_alone([a, b]: [u8; 2]) -> bool {
     let escape = a == b'\\' && b"nrtbf".contains(&b);
@@ -204,7 +204,7 @@ fn is_alone([a, b]: [u8; 2]) -> bool {
     !b.is_ascii_alphanumeric() || escape || color
 }
 
-/// Whether at least so many bytes of a class follow; `None` while that is open.
+/// True if at least so many bytes of a class follow; `None` while that is open.
 fn enough(data: &[u8], class: Class, least: usize, last: bool) -> Option<bool> {
     match class.run(data, least) {
         run if run == least => Some(true),
@@ -231,7 +231,7 @@ fn mixed(data: &[u8], class: Class, least: usize, last: bool) -> Option<bool> {
 fn web_token(data: &[u8], last: bool) -> (Verdict, usize) {
     let head = Class::Dashed.run(data, TOKEN_HEAD_MOST);
     let Some(next) = data.get(head) else {
-        // As much as may be waited for has come, or nothing more will.
+        // The maximum has arrived, or nothing more will.
         let no = last || head >= TOKEN_HEAD_MOST;
         return (if no { Verdict::No } else { Verdict::Open }, head);
     };
@@ -292,7 +292,7 @@ pub(super) fn pem_end(matched: usize, byte: u8) -> (usize, Option<usize>) {
     (matched, (matched == PEM_END.len()).then_some(0))
 }
 
-/// What may stand between `Authorization` and what it is.
+/// The bytes that may stand between `Authorization` and its value.
 const BETWEEN: &[u8] = b" \t\"':=\\";
 const BETWEEN_MOST: usize = 8;
 const SCHEMES: [&[u8]; 4] = [b"bearer", b"basic", b"token", b"apikey"];

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-/// What names of variables with secrets end in.
+/// The endings of names of variables with secrets.
 const ENDINGS: [&str; 9] = [
     "_TOKEN",
     "_KEY",
@@ -15,13 +15,14 @@ const ENDINGS: [&str; 9] = [
     "_CREDENTIALS",
     "_PAT",
 ];
-/// What names of variables with secrets end in, also without anything before it.
+/// The endings of names of variables with secrets, also without anything before them.
 const WHOLE_ENDINGS: [&str; 2] = ["PASSWORD", "SECRET"];
 /// Endings that are also used for names of things, such as `CACHE_KEY=linux-release`.
 const AMBIGUOUS: [&str; 2] = ["KEY", "TOKEN"];
 /// A value of an ambiguous variable that is longer is a secret whatever it is made of.
 const NAME_MOST: usize = 20;
-/// A shorter value of a variable nobody named is more likely a word than a secret.
+/// Minimum length of a secret value. A shorter value of a variable that the user did not name is
+/// more likely a word.
 const LEAST: usize = 8;
 /// A line of a value may be printed alone.
 const LINE_LEAST: usize = 16;
@@ -52,7 +53,7 @@ where
     values
 }
 
-/// Whether a variable holds headers for a collector, such as `api-key=…,x-team=…`.
+/// True if a variable holds headers for a collector, such as `api-key=…,x-team=…`.
 fn is_headers(name: &str) -> bool {
     name.starts_with("OTEL_EXPORTER_OTLP_") && name.ends_with("HEADERS")
 }
@@ -78,8 +79,8 @@ fn is_telling(name: &str) -> bool {
     ENDINGS.iter().any(ends) || WHOLE_ENDINGS.iter().any(|end| name.ends_with(end))
 }
 
-/// Whether a value is more likely the name of something than a secret: taking every mention of
-/// it out would hide more than it protects.
+/// True if a value is more likely the name of something than a secret: taking every mention of it
+/// out would hide more than it protects.
 fn is_word(name: &str, value: &[u8]) -> bool {
     let plain = |byte: &u8| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'_' | b'.');
     AMBIGUOUS.iter().any(|end| name.ends_with(end))

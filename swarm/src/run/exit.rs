@@ -1,4 +1,4 @@
-//! How a run ended: `exit.json`, written once per life.
+//! The end of a run: `exit.json`, written once per life.
 
 use serde::{Deserialize, Serialize};
 use store::clock::{Clock, SystemClock, parse_rfc3339, rfc3339};
@@ -8,15 +8,15 @@ use crate::process::Ending;
 use crate::runtime::Usage;
 
 store::words! {
-    /// How a run ended, in one word.
+    /// The end of a run, in one word.
     pub enum ExitStatus {
-        /// It did what it was asked.
+        /// It did its task.
         Completed = "completed",
-        /// It did not.
+        /// It did not do its task.
         Failed = "failed",
-        /// Somebody stopped it.
+        /// A user or an agent stopped it.
         Killed = "killed",
-        /// It is gone, and nobody knows why.
+        /// It is gone, and the reason is unknown.
         Lost = "lost",
     }
 }
@@ -34,7 +34,7 @@ impl ExitStatus {
 }
 
 store::words! {
-    /// What ended a run that might have gone on: what can be done about it differs.
+    /// The reason why a run ended that might have continued: each needs another remedy.
     pub enum ExitReason {
         /// A limit on turns, time, tokens or money. It can be resumed.
         Limit = "limit",
@@ -42,21 +42,22 @@ store::words! {
         Quota = "quota",
         /// The same failure again, and nothing had changed.
         NoProgress = "no_progress",
-        /// Something could not be read or written before its agent began. Nobody else can begin now.
+        /// A file could not be read or written before its agent began. No other process can begin
+        /// it now.
         Broken = "broken",
     }
 }
 
 store::words! {
-    /// Who wrote down how a run ended.
+    /// The process that recorded how a run ended.
     pub enum By {
         /// Its host, as it should be.
         Host = "host",
         /// Its guard, because the host died.
         Guard = "guard",
-        /// Somebody who found it with nobody left.
+        /// A command that found it without a supervisor.
         Sweep = "sweep",
-        /// Whoever started it, because it could not be started.
+        /// Its starter, because it could not be started.
         Starter = "starter",
     }
 }
@@ -67,50 +68,50 @@ store::words! {
 pub struct Exit {
     /// The format's version.
     pub v: u64,
-    /// Which life ended.
+    /// The life that ended.
     pub life: u32,
     /// How, in one word.
     pub status: ExitStatus,
     /// Its result, or what there was of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
-    /// What went wrong.
+    /// The error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// What ended it, if it might have gone on.
+    /// The reason for the end, if the run might have continued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<ExitReason>,
-    /// What else is worth knowing, found out by the engine.
+    /// Further facts that the engine found out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// What it used in this life.
+    /// The usage of this life.
     #[serde(default)]
     pub usage: Usage,
-    /// How long this life was.
+    /// The duration of this life.
     pub duration_ms: u64,
-    /// When it ended, RFC 3339.
+    /// The time of its end, RFC 3339.
     pub ended_at: String,
-    /// How its program ended.
+    /// The exit code or signal of its program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ending: Option<Ending>,
-    /// What is there to show for it, where that was asked for.
+    /// The proof of the work, where one was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proof: Option<Proof>,
-    /// Who wrote this.
+    /// The process that wrote this.
     pub by: By,
 }
 
-/// What an agent that says it is done has done, and whether that was checked.
+/// The work of an agent that says it is done, and the result of its check.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Proof {
-    /// Everything it did, as one commit.
+    /// All its work, as one commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// The commit it started from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
-    /// Something differs between the two.
+    /// True if the two commits differ.
     pub changed: bool,
     /// Files it changed and may not change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -126,27 +127,27 @@ pub struct Proof {
 pub struct Checked {
     /// For the shell.
     pub command: String,
-    /// It succeeded.
+    /// True if it succeeded.
     pub passed: bool,
-    /// How it ended; earlier versions did not say.
+    /// The end of the check; `None` in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<CheckEnd>,
     /// The same in words, and what it printed last, if it did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub how: Option<String>,
-    /// How it failed at first, if it succeeded only when it was run again on the same commit.
+    /// The first failure, if it succeeded only when it was run again on the same commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flaky: Option<String>,
-    /// How long it took.
+    /// Its duration.
     pub duration_ms: u64,
-    /// Where its output is.
+    /// The path of its output.
     pub log: String,
-    /// What it is true of.
+    /// The place of the check, for which the result holds.
     #[serde(default)]
     pub place: CheckPlace,
 }
 
-/// How a check ended.
+/// The end of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CheckEnd {
@@ -162,7 +163,7 @@ pub enum CheckEnd {
     Stopped,
     /// It could not be started.
     NotRun,
-    /// Nobody knows.
+    /// The result is unknown.
     Unknown,
 }
 
@@ -176,7 +177,8 @@ impl CheckEnd {
         }
     }
 
-    /// Whether somebody killed it, not by us, who would say so: that says nothing about the work.
+    /// True if another process killed it, not ccb, which would record that: that says nothing about
+    /// the work.
     pub fn is_kill(self) -> bool {
         matches!(self, Self::Killed(9) | Self::Failed(137))
     }
@@ -194,13 +196,13 @@ impl From<Ending> for CheckEnd {
 }
 
 store::words! {
-    /// Where a check ran, and so what it says something about.
+    /// The place of a check, for which its result holds.
     #[derive(Default)]
     pub enum CheckPlace {
         /// On the commit, in a worktree of its own that no agent works in.
         Commit = "commit",
-        /// Where the agent worked, with whatever else is there. So did all checks of earlier
-        /// versions, which did not say so.
+        /// The agent's working directory, with whatever else is there. All checks of earlier
+        /// versions ran there, and did not record it.
         #[default]
         InPlace = "in place",
     }
@@ -228,7 +230,8 @@ impl Exit {
         }
     }
 
-    /// Whether its program, or its check, was killed by somebody: not by us, who would say so.
+    /// True if its program, or its check, was killed by another process: not by ccb, which would
+    /// record that.
     pub fn was_killed(&self) -> bool {
         let check = self.proof.as_ref().and_then(|proof| proof.check.as_ref());
         let failed = check.filter(|check| !check.passed);
@@ -239,7 +242,7 @@ impl Exit {
         killed && self.status == ExitStatus::Failed && self.reason.is_none()
     }
 
-    /// What a model or a person is told: the result, what went wrong, and what the engine noticed.
+    /// The text for a model or a person: the result, the error, and the engine's notes.
     pub fn text(&self) -> String {
         let result = self.result.as_deref().unwrap_or("").trim_end();
         let mut text = match (result, &self.error) {

@@ -1,11 +1,11 @@
-//! The guard: the one who is left when the host dies.
+//! The guard: the process that is left when the host dies.
 //!
 //! It does next to nothing, so that nothing happens to it: it starts the host, waits, and if the
-//! host did not finish its work, ends everything the host left behind and says how the run ended.
-//! One thread, no async runtime.
+//! host did not finish its work, ends everything the host left behind and records how the run
+//! ended. One thread, no async runtime.
 //!
-//! Guard and host see to one run after another, as long as somebody gives them runs: starting two
-//! programs costs more than most of what they do. Nothing of a run is left when the next one comes.
+//! Guard and host supervise one run after another, as long as they get runs: starting two programs
+//! costs more than most of what they do. Nothing of a run is left when the next one comes.
 
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
@@ -22,15 +22,15 @@ use super::run_dir::{RunDir, RunError};
 use crate::fault;
 use crate::process::{Mark, end_descendants, pair};
 
-/// How long those that are killed may take to die.
+/// Maximum time for killed processes to die.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the host says when it is written down how the run ended.
+/// The host's message that the end of the run is recorded.
 pub(super) const RESULT_WRITTEN: u8 = b'r';
-/// What it says when everything is done for the run, and it waits for the next one.
+/// The host's message that everything is done for the run, and that it waits for the next one.
 pub(super) const FINISHED: u8 = b'f';
 
-/// How a guard's watch over a run ended.
+/// The end of a guard's watch over a run.
 #[derive(Debug)]
 pub enum GuardEnd {
     /// The host did everything.
@@ -42,7 +42,7 @@ pub enum GuardEnd {
 /// Watches over runs, one after another.
 #[derive(Debug)]
 pub struct Guard<F> {
-    /// How a host is started, but for its standard streams.
+    /// The way to start a host, but for its standard streams.
     program: F,
     host: Option<Host>,
 }
@@ -52,14 +52,14 @@ struct Host {
     child: Child,
     /// It gets its runs from here.
     orders: OwnedFd,
-    /// What it says of them. It ends with the host, and breaks for the host when we end.
+    /// The host's messages about them. It ends with the host, and breaks for the host when we end.
     said: ChildStdout,
 }
 
 impl<F: FnMut() -> Command> Guard<F> {
     /// Makes this process a guard. A host is started with the first run.
     pub fn begin(program: F) -> io::Result<Self> {
-        // No terminal: nobody's Ctrl-C and no window that closes ends it.
+        // No terminal: no Ctrl-C and no closed window ends it.
         rustix::process::setsid().ok();
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         Ok(Self {
@@ -68,8 +68,8 @@ impl<F: FnMut() -> Command> Guard<F> {
         })
     }
 
-    /// Has the run supervised to its end. `taken` is called as soon as whoever gave it need not
-    /// wait any longer, whatever became of it.
+    /// Has the run supervised to its end. `taken` is called as soon as the caller that gave it need
+    /// not wait any longer, whatever became of the run.
     pub fn watch(
         &mut self,
         run: &RunDir,
@@ -150,7 +150,7 @@ impl<F: FnMut() -> Command> Guard<F> {
             orders,
             said,
         } = self.host.take()?;
-        // It sees that nothing more comes, and that we hear nothing.
+        // The host sees that nothing more comes, and that we hear nothing.
         drop((orders, said));
         let ended = child.wait();
         let left = end_descendants(KILL_TIMEOUT);
@@ -166,19 +166,20 @@ impl<F: FnMut() -> Command> Guard<F> {
     }
 }
 
-/// Whatever this process starts from now on can be found as the run's when nobody is left who knows.
+/// Makes every process that this one starts from now on findable as the run's, even without a
+/// supervisor.
 pub fn bear_mark(run: &RunDir) {
     if let Err(error) = Mark::of_run(run.id()).bear() {
         tracing::debug!(%error, "the run's processes bear no mark");
     }
 }
 
-/// How a run ended whose host cannot say.
+/// Records the end of a run whose host died.
 fn died(run: &RunDir, meta: &Meta, why: String) -> GuardEnd {
     GuardEnd::HostDied(Box::new(exit_of_dead(run, meta, By::Guard, why)))
 }
 
-/// How a run ended that nobody was there to see: stopped if somebody wanted that, else lost.
+/// The end of a run whose supervisor died: stopped if a stop was requested, else lost.
 pub fn exit_of_dead(run: &RunDir, meta: &Meta, by: By, why: String) -> Exit {
     let stop = run.stop_request(meta.life).ok().flatten();
     let (status, error) = match stop {
@@ -188,7 +189,7 @@ pub fn exit_of_dead(run: &RunDir, meta: &Meta, by: By, why: String) -> Exit {
     super::partial::exit(run, meta, status, error, by)
 }
 
-/// Why a run that was stopped ended.
+/// The reason for the end of a run that was stopped.
 pub(super) fn stop_words(by: &str, reason: Option<String>) -> String {
     match reason {
         Some(reason) => format!("stopped by {by}: {reason}"),

@@ -1,4 +1,4 @@
-//! A run on its way from whoever starts it to its guard, and from there to its host.
+//! A run on its way from its starter to its guard, and from there to its host.
 
 use std::fs::File;
 use std::io;
@@ -14,9 +14,9 @@ use crate::starter::{self, Environment};
 pub struct HandedRun {
     /// The run's directory.
     pub dir: PathBuf,
-    /// Its `alive.lock`: the run is alive as long as somebody has it.
+    /// Its `alive.lock`: the run is alive as long as a process holds it.
     pub alive: OwnedFd,
-    /// What [`starter::hand_over`] made of the starter's environment.
+    /// The starter's environment as [`starter::hand_over`] encoded it.
     pub environment: OwnedFd,
 }
 
@@ -27,7 +27,7 @@ impl HandedRun {
         send(to, self.dir.as_os_str().as_bytes(), &descriptors)
     }
 
-    /// Waits for the next run; nothing if nobody is left who could give one.
+    /// Waits for the next run; `None` if no sender is left.
     pub fn receive(from: impl AsFd) -> io::Result<Option<Self>> {
         let Some(received) = receive(from)? else {
             return Ok(None);
@@ -42,7 +42,7 @@ impl HandedRun {
         }))
     }
 
-    /// The environment of whoever started the run.
+    /// The environment of the run's starter.
     pub fn environment(&self) -> Option<Environment> {
         let file = self.environment.try_clone().map(File::from);
         file.ok().and_then(starter::received)

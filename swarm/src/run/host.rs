@@ -1,8 +1,8 @@
 //! The host: supervises one agent from its start to its end.
 //!
-//! One thread waits for everything at once: what the agent says, mail, somebody who wants the
-//! run to end, the guard's death. Whatever happens, at the end everything the agent started is
-//! ended, and the run is finished.
+//! One thread waits for everything at once: the agent's output, mail, requests to end the run, the
+//! guard's death. Whatever happens, at the end everything the agent started is ended, and the run
+//! is finished.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -35,33 +35,31 @@ use crate::process::{Keeper, Processes};
 use crate::redact::Secrets;
 use crate::runtime::{Agent, Event, Known, Launch, LaunchError, Runtime, Start};
 
-/// How often a host looks at what nobody tells it: whether the task is still its own, whether
-/// the agent seems stuck.
+/// Poll interval for changes that send no event: the claim of the task, an agent that seems stuck.
 const TICK: Duration = Duration::from_secs(5);
-/// How long those that are killed may take to die.
+/// Maximum time for killed processes to die.
 pub(super) const KILL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How a host behaves.
+/// The options of a host.
 #[derive(Debug, Clone)]
 pub struct HostOptions {
-    /// How long an agent may take to end by itself when it is stopped.
+    /// Maximum time for a stopped agent to end by itself.
     pub grace: Duration,
-    /// How much of what it prints is kept.
+    /// Maximum bytes of its output that are kept.
     pub output_limit: u64,
-    /// After how long without a sign of life an agent that seems to wait for input is
-    /// reported.
+    /// Silence after which an agent that seems to wait for input is reported.
     pub stuck_after: Duration,
-    /// How long a question waits for its answer.
+    /// Maximum time for a question to be answered.
     pub permission_deadline: Duration,
-    /// What it may use.
+    /// The agent's limits.
     pub limits: AgentLimits,
-    /// After how long without an answer of the provider it ends.
+    /// Time without an answer of the provider after which it ends.
     pub give_up: Duration,
-    /// What must not be written down.
+    /// The secrets that must not be written down.
     pub secrets: Arc<Secrets>,
-    /// After how long without a sign of life the loop of an agent in this process is given up.
+    /// Silence after which the loop of an agent in this process is given up.
     pub blocked_after: Duration,
-    /// How often is looked at what nobody tells of: whether the task is still the run's.
+    /// Poll interval for changes that send no event, such as the claim of the task.
     pub look_every: Duration,
 }
 
@@ -81,17 +79,18 @@ impl Default for HostOptions {
     }
 }
 
-/// Where a host is.
+/// The keeper of a host, its word to the guard, and the earlier state of its agent.
 pub struct Premises<'a> {
-    /// What starts the agent's programs, in a process that is the host of several agents.
+    /// The keeper that starts the agent's programs, in a process that is the host of several
+    /// agents.
     pub keeper: Option<Arc<Keeper>>,
     /// Tells the guard that it is written down how the run ended.
     pub result_written: &'a mut dyn FnMut(),
-    /// How its agent was left that has slept without a host.
+    /// The state of an agent that has slept without a host.
     pub parked: Option<Parked>,
 }
 
-/// Why a host gave up. The guard finishes the run then.
+/// The reason why a host gave up. The guard finishes the run then.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
     /// A file of the run.
@@ -129,7 +128,7 @@ pub fn host(
         result_written: &mut written,
         parked: None,
     };
-    // One whose process is its own never lets go of its agent.
+    // A host with a process of its own never lets go of its agent.
     host_in(run, runtime, launch, services, options, premises).map(drop)
 }
 
@@ -140,13 +139,13 @@ pub fn host_finished() {
 
 fn tell_guard(what: u8) {
     let stdout = io::stdout();
-    // One that is gone hears nothing, and is missed elsewhere.
+    // A guard that is gone hears nothing; others notice that it is gone.
     rustix::io::write(stdout.as_fd(), &[what]).ok();
 }
 
 /// The same on a thread of a process that may have more of them. Standard output leads to the
-/// guard; somebody else holds the run's `alive.lock`. If the agent sleeps and the host has a keeper,
-/// this may return before the run has ended.
+/// guard; another process holds the run's `alive.lock`. If the agent sleeps and the host has a
+/// keeper, this may return before the run has ended.
 pub fn host_in(
     run: &RunDir,
     runtime: &dyn Runtime,
@@ -231,7 +230,7 @@ pub fn host_in(
     }
 }
 
-/// What a host's work came to.
+/// The result of a host's work.
 enum Ended {
     /// The run is over.
     Over(Box<Exit>),
@@ -248,7 +247,8 @@ fn take_up(life: &mut Life<'_>, launch: &mut Launch) {
     }
 }
 
-/// What there is to do for an agent that has slept without a host; it goes on with its conversation.
+/// Prepares the launch of an agent that slept without a host, so that it resumes its conversation,
+/// and says what to do.
 fn woken(life: &mut Life<'_>, launch: &mut Launch, inputs: &HostInputs, by_signal: bool) -> Woken {
     // First the bell, then the look: what is rung for in between is heard again.
     inputs.hush();
@@ -285,12 +285,12 @@ fn launch_words(error: &LaunchError) -> String {
     }
 }
 
-/// What a host listens to besides its agent.
+/// The host's inputs besides its agent.
 struct HostInputs {
     control: pipe::Receiver,
     mail: Option<pipe::Receiver>,
     guard: pipe::Sender,
-    /// The guard's end of the pipe is watched.
+    /// True if the guard's end of the pipe is watched.
     guarded: bool,
     terminate: Signals,
 }
@@ -314,7 +314,7 @@ impl HostInputs {
         while matches!(rustix::io::read(&self.control, &mut rings), Ok(1..)) {}
     }
 
-    /// What somebody who waits for rings has to listen to.
+    /// The descriptors on which a waiter for rings has to listen.
     fn into_bells(self) -> io::Result<Vec<OwnedFd>> {
         let bells = std::iter::once(self.control).chain(self.mail);
         bells.map(pipe::Receiver::into_nonblocking_fd).collect()
@@ -350,7 +350,7 @@ impl HostInputs {
         }
     }
 
-    /// Waits until somebody wants the run to end before it has begun.
+    /// Waits until the run shall end before it has begun.
     async fn stopped(&mut self, run: &RunDir, life: u32) -> Why {
         loop {
             if let Ok(Some(stop)) = run.stop_request(life) {
@@ -368,9 +368,8 @@ impl HostInputs {
     }
 }
 
-/// Looks for the servers the agent needs and lets hooks have their say on the start; what they
-/// want the agent to know is added to its prompt. Whoever wants the run to end does not have to
-/// wait for them.
+/// Waits for the servers the agent needs and for the hooks of the start; texts of the hooks are
+/// added to the prompt. A request to end the run does not wait for them.
 async fn may_start(
     life: &mut Life<'_>,
     launch: &mut Launch,
@@ -408,7 +407,7 @@ async fn may_start(
     }
 }
 
-/// Either somebody wants us to end, or the guard has died.
+/// The reason to end after a signal: a request, or the guard's death.
 fn terminated() -> Why {
     if guard_is_dead() {
         Why::GuardDied
@@ -513,7 +512,7 @@ pub(super) async fn at(due: Option<Instant>) {
     }
 }
 
-/// Whoever dies leaves its children to another subreaper, or to init.
+/// True if the guard is dead. Its children then pass to another subreaper, or to init.
 fn guard_is_dead() -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec};
     let stdout = io::stdout();

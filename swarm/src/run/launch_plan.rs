@@ -1,4 +1,4 @@
-//! What a run's runtime is told, kept with the run so that it can be told again.
+//! The input of a run's runtime, kept with the run so that it can be used again.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -29,38 +29,38 @@ pub const CONFIG_HOMES: &[&str] = &[
     "XDG_DATA_HOME",
     "XDG_STATE_HOME",
 ];
-/// What says where an agent belongs, besides our own variables.
+/// The variables that say where an agent belongs, besides our own.
 const TEAM_VARIABLES: &[&str] = &[
     "CLAUDE_CODE_TASK_LIST_ID",
     "CLAUDE_CODE_TEAM_NAME",
     "TMPDIR",
 ];
 
-/// What has to be shown before a run's task counts as done.
+/// The proof that a run needs before its task counts as done.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Prove {
-    /// A command that has to succeed on the commit; where the agent worked if it has no tree.
+    /// A command that has to succeed on the commit; where the agent worked if it has no worktree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<String>,
-    /// It is ended when this is over.
+    /// Time limit of the check in milliseconds.
     pub timeout_ms: u64,
-    /// Whatever the agent left uncommitted in its own tree is committed with this message.
+    /// The message with which the agent's uncommitted changes in its worktree are committed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// A task that failed so often is parked.
     pub max_attempts: usize,
-    /// Not earlier, even if it fails the same way each time.
+    /// True if every attempt is made, even if each fails the same way.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub all_attempts: bool,
-    /// So often a check that fails is run again on the same commit.
+    /// Maximum repeats of a failed check on the same commit.
     #[serde(default, skip_serializing_if = "is_none")]
     pub check_retries: u32,
-    /// Where the commit is kept (`refs/ccb/<this>`) once it counts, so that the tree it was made in
-    /// can be used for something else.
+    /// The ref (`refs/ccb/<this>`) that keeps the commit once it counts, so that the worktree it
+    /// was made in can be used for something else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_as: Option<String>,
-    /// Which files the agent may change.
+    /// The files that the agent may change.
     #[serde(default, skip_serializing_if = "FileRules::is_empty")]
     pub files: FileRules,
 }
@@ -70,30 +70,30 @@ fn is_none(number: &u32) -> bool {
     *number == 0
 }
 
-/// Which files an agent may change in its own tree. Work that breaks a rule does not count.
+/// The files that an agent may change in its own worktree. Work that breaks a rule does not count.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FileRules {
     /// Patterns of those it may change; without any, all but the protected ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
-    /// Patterns of those it may not change. One that begins with `!` takes back what an earlier one
+    /// Patterns of files it may not change. One that begins with `!` takes back what an earlier one
     /// says.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub protect: Vec<String>,
 }
 
 impl FileRules {
-    /// Everything may be changed.
+    /// True if every file may be changed.
     pub fn is_empty(&self) -> bool {
         self.paths.is_empty() && self.protect.is_empty()
     }
 }
 
 impl Prove {
-    /// How long a check may take where nobody says.
+    /// Time limit of a check that sets none.
     pub const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(1800);
-    /// How often a task is tried where nobody says.
+    /// Maximum attempts at a task that sets no number.
     pub const ATTEMPTS: usize = 3;
 }
 
@@ -112,17 +112,17 @@ impl Default for Prove {
     }
 }
 
-/// Everything about an agent that its runtime is told, but what the run says already.
+/// The input of an agent's runtime, without the part that the run records already.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LaunchPlan {
     /// Replaces the runtime's own system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// How it is shown.
+    /// The colour in which it is shown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub color: Option<String>,
-    /// How hard it thinks.
+    /// The model's effort of thinking.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
     /// The only tools it may use.
@@ -131,19 +131,19 @@ pub struct LaunchPlan {
     /// Tools it must not use.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disallowed_tools: Vec<String>,
-    /// How far its tools reach.
+    /// The access its tools have to the files it works on.
     #[serde(skip_serializing_if = "is_usual")]
     pub reach: Reach,
-    /// No order makes its mode wider than this.
+    /// The widest mode that an order can set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub most_mode: Option<String>,
     /// The mode it gets when its plan is approved.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mode_before_plan: Option<String>,
-    /// How commands begin that were approved together with its plan.
+    /// The beginnings of commands that were approved together with its plan.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_commands: Vec<String>,
-    /// What it gives those it starts, if that is not what it has itself.
+    /// Permissions of the agents it starts, if they differ from its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grants: Option<Grants>,
     /// The most turns it may take.
@@ -155,16 +155,16 @@ pub struct LaunchPlan {
     /// The most tokens it may use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// How long it may take.
+    /// Its time limit in milliseconds; `None` if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub wall_clock_ms: Option<u64>,
     /// MCP servers it gets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mcp_servers: Vec<McpServer>,
-    /// It gets no others, not those that the user has for its program either.
+    /// True if it gets no other servers, not even those that the user has for its program.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub only_given_servers: bool,
-    /// Those it does not start without.
+    /// The servers it does not start without.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub required_servers: Vec<String>,
     /// Hooks of its definition that the program itself runs.
@@ -174,17 +174,17 @@ pub struct LaunchPlan {
     /// for the run itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config_of: Option<String>,
-    /// What the repository configures for the program itself may take effect. Decided at every
-    /// start, when it is known what is in the agent's tree.
+    /// True if the repository's configuration of the program itself may take effect. Decided at
+    /// every start, when the content of the agent's worktree is known.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub trusted: bool,
-    /// What it is in its team; older runs do not say.
+    /// Its role in the team; `None` for older runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<Standing>,
-    /// It does one piece of work for a coordinator, and starts nobody.
+    /// True if it does one piece of work for a coordinator, and starts no agents.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub worker: bool,
-    /// What has to be shown before its task counts as done.
+    /// The proof that its task needs to count as done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prove: Option<Prove>,
     /// The hooks of its definition, which live as long as it does.
@@ -193,10 +193,11 @@ pub struct LaunchPlan {
     /// The session it is a copy of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fork_of: Option<String>,
-    /// The last line of that conversation that it knows of; none means all there is when it starts.
+    /// The last line of that conversation that it knows of; `None` takes all lines there are when
+    /// it starts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fork_at: Option<Uuid>,
-    /// Where the agent it is a copy of works.
+    /// The working directory of the agent it is a copy of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fork_from: Option<PathBuf>,
     /// Variables it gets besides those of the engine; values that are secret are not here, but
@@ -210,22 +211,22 @@ pub struct LaunchPlan {
     /// Directories it may also write to, such as its memory.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub also_write: Vec<PathBuf>,
-    /// How what it runs is confined.
+    /// The confinement of its commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<Sandbox>,
     /// Names of variables whose values are left out of transcripts, besides the usual ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub redact_env: Vec<String>,
-    /// Which model our own loop talks to, and how; without its key.
+    /// The service of our own loop's model; without its key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
-    /// What a later version wrote.
+    /// Fields written by a later version.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
 store::words! {
-    /// What an agent is in its team, from which follows what it may do.
+    /// The role of an agent in its team, which decides what it may do.
     pub enum Standing {
         /// Leads the team.
         Lead = "lead",
@@ -239,7 +240,7 @@ store::words! {
 }
 
 impl Standing {
-    /// What the agent of a run is.
+    /// The role of a run's agent.
     pub fn of(meta: &Meta) -> Self {
         let plan = &meta.launch;
         let leads = meta.address().eq_ignore_ascii_case(LEAD);
@@ -253,7 +254,7 @@ impl Standing {
         }
     }
 
-    /// Whether it decides for its team.
+    /// True if it decides for its team.
     pub fn leads(self) -> bool {
         matches!(self, Self::Lead | Self::Coordinator)
     }
@@ -265,7 +266,7 @@ fn serves_coordinator(plan: &LaunchPlan) -> bool {
     own.is_some_and(|server| server.args.iter().any(|arg| arg == "coordinator"))
 }
 
-/// What one that only delegates gives those it starts.
+/// The permissions that an agent which only delegates gives to the agents it starts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Grants {
@@ -288,14 +289,14 @@ fn is_usual(reach: &Reach) -> bool {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DefinedHooks {
-    /// Where they come from: those of a repository need the user's trust.
+    /// The source of the hooks: those of a repository need the user's trust.
     pub source: Source,
-    /// As the definition says it.
+    /// The hooks as the definition has them.
     pub events: Map<String, Value>,
 }
 
 impl LaunchPlan {
-    /// Which tools it may use.
+    /// The tools it may use.
     pub fn filter(&self) -> ToolFilter {
         ToolFilter::new(self.tools.clone(), self.disallowed_tools.clone())
     }
@@ -309,7 +310,7 @@ impl LaunchPlan {
         self.wall_clock_ms = ms.and_then(|ms| u64::try_from(ms).ok());
     }
 
-    /// How much it may use.
+    /// Its limits.
     pub fn limits(&self) -> AgentLimits {
         AgentLimits {
             turns: self.max_turns,
@@ -329,7 +330,7 @@ impl LaunchPlan {
         }
     }
 
-    /// What the runtime is told.
+    /// The input of the runtime.
     pub fn launch(self, meta: &Meta, prompt: String, env: Vec<(OsString, OsString)>) -> Launch {
         let start = match (&meta.session, self.fork_of, meta.goes_on()) {
             (Some(session), _, true) => Start::Resume {
@@ -341,8 +342,8 @@ impl LaunchPlan {
             }
             _ => Start::New,
         };
-        // A copy is told that it is one, and where it is, when it begins. One that ended before it
-        // began is copied again.
+        // A copy gets a text that it is one, and where it is, when it begins. One that ended before
+        // it began is copied again.
         let prompt = match (&self.fork_from, &start) {
             (Some(from), Start::Fork { .. }) => {
                 let native = meta.runtime.kind == RuntimeKind::Native;
@@ -351,7 +352,8 @@ impl LaunchPlan {
                     &Moved {
                         from,
                         to: &meta.cwd,
-                        // Only our own loop tells its agents where their temporary files are.
+                        // Only our own loop tells its agents the directory of their temporary
+                        // files.
                         tmp: meta.tmp.as_deref().filter(|_| native),
                     },
                 )
@@ -387,7 +389,7 @@ impl LaunchPlan {
         }
     }
 
-    /// Where the program keeps its configuration, if that is not the user's.
+    /// The directory of the program's configuration, if that is not the user's.
     pub fn config_home(&self, home: &Home, meta: &Meta) -> Option<PathBuf> {
         let of = self.config_of.as_deref()?;
         let of = if of.is_empty() { &meta.agent_id } else { of };
@@ -443,8 +445,8 @@ impl LaunchPlan {
     }
 }
 
-/// What an agent needs to find the board its task is on, if that is in a database: its own `ccb`
-/// asks there, as it would look into files.
+/// The variables an agent needs to find the board its task is on, if that is in a database: its own
+/// `ccb` asks there, as it would look into files.
 fn shared_board(meta: &Meta, given: &[(OsString, OsString)]) -> Vec<(&'static str, OsString)> {
     const PASSWORDS: [&str; 2] = ["PGPASSWORD", "PGPASSFILE"];
     let Some(shared) = &meta.options.shared else {
@@ -463,7 +465,7 @@ fn shared_board(meta: &Meta, given: &[(OsString, OsString)]) -> Vec<(&'static st
     all
 }
 
-/// Our own server is told who the agent is: not every program passes its environment on.
+/// Our own server gets the agent's identity: not every program passes its environment on.
 fn with_identity(mut servers: Vec<McpServer>, env: &[(OsString, OsString)]) -> Vec<McpServer> {
     for server in servers
         .iter_mut()

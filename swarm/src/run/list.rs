@@ -10,8 +10,8 @@ use super::run_dir::{RunDir, RunError};
 /// Names those runs for which there is something left to do.
 pub(super) const ACTIVE: &str = ".active";
 
-/// The ids of the runs for which there is something left to do: they are under way, or
-/// somebody died before all was done.
+/// The ids of the runs for which there is something left to do: they are under way, or a process
+/// died before all was done.
 pub fn active(runs: &Path) -> Result<Vec<String>, RunError> {
     names(&runs.join(ACTIVE))
 }

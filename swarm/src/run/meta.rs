@@ -1,4 +1,4 @@
-//! What is known about a run: `meta.json`.
+//! The record of a run: `meta.json`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -16,7 +16,7 @@ use crate::runtime::{Runtime, RuntimeError, RuntimeKind, Usage, from_spec};
 pub(crate) const VERSION: u64 = 1;
 
 store::words! {
-    /// How far a run is.
+    /// The state of a run.
     #[derive(Default)]
     pub enum RunState {
         /// Written down; no process yet.
@@ -30,19 +30,19 @@ store::words! {
         Idle = "idle",
         /// It takes in nothing more.
         Ending = "ending",
-        /// It did what it was asked.
+        /// It did its task.
         Completed = "completed",
-        /// It did not.
+        /// It did not do its task.
         Failed = "failed",
-        /// Somebody stopped it.
+        /// A user or an agent stopped it.
         Killed = "killed",
-        /// It is gone, and nobody knows why.
+        /// It is gone, and the reason is unknown.
         Lost = "lost",
     }
 }
 
 impl RunState {
-    /// Whether nothing comes after it, in this life.
+    /// True if nothing comes after it, in this life.
     pub fn is_terminal(self) -> bool {
         matches!(
             self,
@@ -51,13 +51,13 @@ impl RunState {
     }
 }
 
-/// What runs the agent.
+/// The program that runs the agent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RuntimeSpec {
-    /// As it was named.
+    /// Its name in settings and definitions.
     pub name: String,
-    /// Which of ours drives it.
+    /// The kind of our runtime that drives it.
     pub kind: RuntimeKind,
     /// The program and its arguments; empty means the kind's own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -68,67 +68,67 @@ pub struct RuntimeSpec {
 }
 
 impl RuntimeSpec {
-    /// The runtime; its program is looked for in the directories of `path`.
+    /// The runtime; its program is searched for in the directories of `path`.
     pub fn find(&self, path: &OsStr) -> Result<Box<dyn Runtime>, RuntimeError> {
         let command = (!self.command.is_empty()).then_some(self.command.as_slice());
         from_spec(&self.name, Some(self.kind), command, path)
     }
 }
 
-/// The working tree that was made for the run.
+/// The worktree that was made for the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TreeOf {
     /// Its name.
     pub name: String,
-    /// Where it is.
+    /// Its path.
     pub path: String,
     /// Its branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// What it was given besides its files, in case it has to be made again.
+    /// The further input of its setup, in case it has to be made again.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub set_up: Value,
     /// The commit from which its host makes it, as long as it is not there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub make_from: Option<String>,
-    /// What became of it at the end.
+    /// The outcome at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<TreeOutcome>,
 }
 
 impl TreeOf {
-    /// Whether it is still there, as far as anybody has said.
+    /// True if it is still there, as far as it is recorded.
     pub fn is_kept(&self) -> bool {
         self.outcome.as_ref().is_none_or(|outcome| outcome.kept)
     }
 }
 
-/// What became of a run's working tree.
+/// The outcome of a run's worktree.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TreeOutcome {
-    /// It is still there.
+    /// True if it is still there.
     pub kept: bool,
     /// Why, in words.
     pub why: String,
 }
 
 store::words! {
-    /// Whether the parent knows that the run has ended.
+    /// Says if the parent knows that the run has ended.
     pub enum Told {
-        /// Somebody who waits for the result passes it on.
+        /// A waiter for the result passes it on.
         Waiting = "waiting",
-        /// That has happened.
+        /// A waiter has passed it on.
         Delivered = "delivered",
         /// A notification is in its inbox.
         Posted = "posted",
-        /// There is nobody to tell.
+        /// The run has no parent.
         Nobody = "nobody",
     }
 }
 
-/// Everything about a run but its prompt and what happened in it.
+/// The whole record of a run but its prompt and transcript.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Meta {
@@ -141,33 +141,33 @@ pub struct Meta {
     /// By what it is addressed, if it was given a name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// It is a member of the team and lives on when a turn is over.
+    /// True if it is a member of the team and lives on when a turn is over.
     #[serde(skip_serializing_if = "is_false")]
     pub teammate: bool,
     /// The team the run belongs to.
     pub team: String,
-    /// Who is told of its end.
+    /// The agent that gets the report of its end.
     pub parent: String,
-    /// What it is to do, in a few words.
+    /// Its task in a few words.
     pub description: String,
     /// Its definition.
     pub agent_type: String,
-    /// It continues its parent's conversation.
+    /// True if it continues its parent's conversation.
     #[serde(skip_serializing_if = "is_false")]
     pub fork: bool,
-    /// What runs it.
+    /// The program that runs it.
     pub runtime: RuntimeSpec,
     /// The model it was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What it may do without asking.
+    /// The actions it may take without asking.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<String>,
-    /// Everything else its runtime is told.
+    /// The rest of its runtime's input.
     pub launch: LaunchPlan,
-    /// Where it works.
+    /// Its working directory.
     pub cwd: PathBuf,
-    /// Its working tree, if one was made for it.
+    /// Its worktree, if one was made for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub worktree: Option<TreeOf>,
     /// The repository it works on.
@@ -178,7 +178,7 @@ pub struct Meta {
     /// The task it was started for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_id: Option<String>,
-    /// What it shows with every write to that task.
+    /// The token that each of its writes to that task contains.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<u64>,
     /// The tool call that started it.
@@ -190,19 +190,19 @@ pub struct Meta {
     /// Its directory for temporary files.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tmp: Option<PathBuf>,
-    /// How the engine behaves for it: the settings of whoever started it.
+    /// The engine's settings for it: those of its starter.
     pub options: RunOptions,
-    /// How far it is.
+    /// Its state.
     pub state: RunState,
     /// By what its runtime can resume it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// What it has used, in all its lives.
+    /// The usage of all its lives.
     pub usage: Usage,
-    /// What it had used before this one.
+    /// The usage before this life.
     #[serde(skip_serializing_if = "is_nothing")]
     pub used_before: Usage,
-    /// So often in this life the process it shares with others was started again.
+    /// The number of restarts of the shared process in this life.
     #[serde(skip_serializing_if = "is_zero")]
     pub restarts: u32,
     /// Its guard.
@@ -214,20 +214,20 @@ pub struct Meta {
     /// Its agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<i32>,
-    /// When it was written down, RFC 3339.
+    /// The time of its record, RFC 3339.
     pub created_at: String,
-    /// When this life began.
+    /// The time at which this life began.
     pub started_at: String,
-    /// When this life ended.
+    /// The time at which this life ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<String>,
-    /// Whether the parent knows.
+    /// Says if the parent knows of the end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub told: Option<Told>,
-    /// Why it gets nowhere, if it said so last.
+    /// The reason why it makes no progress, if it said so last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stalled: Option<String>,
-    /// What a later version wrote.
+    /// Fields written by a later version.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -251,7 +251,7 @@ impl Meta {
         self.name.as_deref().unwrap_or(&self.agent_id)
     }
 
-    /// Its working tree, if its host has to make it first.
+    /// Its worktree, if its host has to make it first.
     pub fn awaited_tree(&self) -> Option<&TreeOf> {
         self.worktree
             .as_ref()
@@ -265,13 +265,13 @@ impl Meta {
         self.session.as_deref().filter(|_| native)
     }
 
-    /// Whether it goes on with a conversation it had: in a new life, or in a new process.
+    /// True if it continues a conversation it had: in a new life, or in a new process.
     pub fn goes_on(&self) -> bool {
         self.life >= 2 || (self.restarts > 0 && self.session.is_some())
     }
 
-    /// What stands for this life of the run: in notifications, and wherever something must
-    /// happen once per life.
+    /// The name of this life of the run: in notifications, and wherever something must happen once
+    /// per life.
     pub fn life_id(&self) -> String {
         match self.life {
             0 | 1 => self.agent_id.clone(),

@@ -1,7 +1,7 @@
-//! What one life of an agent may use, and whether it has.
+//! The limits of one life of an agent, and its usage against them.
 //!
 //! A turn here is a call of the model, as in a definition's `maxTurns`. Runtimes do not say when a
-//! call begins; what the model says after a tool's result is the answer to the next one.
+//! call begins; the model's first output after a tool's result is the answer to the next one.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(super) struct Meter {
     limits: AgentLimits,
     begun: Instant,
     calls: u32,
-    /// The model's answer is being heard.
+    /// True while the model's answer arrives.
     in_answer: bool,
     /// Tools that have not answered.
     open: u32,
@@ -33,13 +33,13 @@ impl Meter {
         }
     }
 
-    /// When its time is over.
+    /// The time at which its time is over.
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.begun.checked_add(self.limits.wall_clock?)
     }
 
-    /// Which limit keeps it from going on after this event, in words. What was used is only
-    /// looked at when more would be: a turn that is over is over.
+    /// The limit that stops it after this event, in words. The usage only counts when the agent
+    /// would use more: a turn that is over is over.
     pub(super) fn heard(&mut self, event: &Event, used: &Usage) -> Option<String> {
         match event {
             Event::Text(_) | Event::ToolUse { .. } => {
@@ -67,7 +67,7 @@ impl Meter {
         }
     }
 
-    /// Which limit keeps it from beginning another turn.
+    /// The limit that keeps it from beginning another turn.
     pub(super) fn before_turn(&self, used: &Usage) -> Option<String> {
         self.reached(self.calls, used)
     }
@@ -95,7 +95,7 @@ impl Meter {
         None
     }
 
-    /// What is said when its time is over.
+    /// The text for a life whose time is over.
     pub(super) fn late(&self) -> String {
         let limit = self.limits.wall_clock.unwrap_or_default();
         format!("it has reached its limit of {}", in_words(limit))

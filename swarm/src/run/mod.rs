@@ -1,14 +1,14 @@
-//! Runs: agents that outlive whoever started them.
+//! Runs: agents that outlive their starter.
 //!
 //! ```text
 //! <home>/teams/<team>/runs/<agent-id>/
 //!     meta.json          what it is and how far it is
-//!     prompt             what it was told first
+//!     prompt             its first prompt
 //!     transcript.jsonl   what happened, event by event
 //!     output.log         what it printed; output.1.log is what came before
 //!     check.log          what the check of its work printed
-//!     exit.json          how it ended: written once per life, by whoever is first
-//!     stop.json          somebody wants it to end
+//!     exit.json          how it ended: written once per life, by the first process that can
+//!     stop.json          a request to end it
 //!     alive.lock         held by guard and host
 //!     result.lock        held by the guard until exit.json is there
 //!     waiters.lock       shared by those who wait for the result and will pass it on
@@ -18,17 +18,18 @@
 //! <home>/teams/<team>/runs/.active/<agent-id>    there is something left to do for this run
 //! ```
 //!
-//! # Who holds what
+//! # Locks and their holders
 //!
-//! Whoever starts a run takes `alive.lock` and gives it to the guard over a socket; the guard gives
-//! it to the host. The kernel frees it when both have let go of it or ended, however they end. What
-//! the host starts does not get it. So the lock is free exactly when nobody supervises the run.
-//! Guard and host may see to another run afterwards, but never to two at once.
+//! The process that starts a run takes `alive.lock` and gives it to the guard over a socket; the
+//! guard gives it to the host. The kernel frees it when both have let go of it or ended, however
+//! they end. The programs that the host starts do not get it. So the lock is free exactly when the
+//! run has no supervisor. Guard and host may supervise another run afterwards, but never two at
+//! once.
 //!
 //! # Lives
 //!
-//! An agent that has ended can be resumed; that is its next *life*. Its `exit.json` is moved
-//! aside first. Notifications are per life.
+//! An agent that has ended can be resumed; that is its next *life*. Its `exit.json` is moved aside
+//! first. Notifications are per life.
 
 mod control;
 mod exit;

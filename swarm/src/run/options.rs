@@ -1,5 +1,5 @@
-//! The settings of whoever started a run, kept with it: a settings file that is broken later must
-//! not keep the run from ending well.
+//! The settings of a run's starter, kept with it: a settings file that is broken later must not
+//! keep the run from ending well.
 
 use std::time::Duration;
 
@@ -7,50 +7,50 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::settings::{Limits, LockMode, MatesIn, QuotaSettings, Settings, TeamLimits};
 
-/// How the engine behaves for one run.
+/// The engine's options for one run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RunOptions {
-    /// Locks are those every tool takes, not the kernel's.
+    /// True if locks are those every tool takes, not the kernel's.
     pub shared_locks: bool,
-    /// Changes of tasks are on the disk before they count.
+    /// True if changes of tasks are on the disk before they count.
     pub board_durable: bool,
-    /// So are messages.
+    /// True if messages are on the disk before they count.
     pub mail_durable: bool,
-    /// So are worktrees.
+    /// True if changes of worktrees are on the disk before they count.
     pub trees_durable: bool,
-    /// How long others may hold a lock.
+    /// Maximum wait for a lock, in milliseconds.
     pub lock_timeout_ms: u64,
-    /// How long an agent that is stopped may take to end by itself.
+    /// Maximum time for a stopped agent to end by itself, in milliseconds.
     pub stop_grace_ms: u64,
-    /// So much of what an agent prints is kept.
+    /// Maximum bytes of an agent's output that are kept.
     pub output_max_bytes: u64,
-    /// So many agents may run at once.
+    /// Maximum agents at once; `None` without a limit.
     pub max_agents: Option<usize>,
-    /// Agents that are not confined have a `.git` of their own as well.
+    /// True if agents that are not confined have a `.git` of their own as well.
     pub private_git: bool,
-    /// So long removed worktrees are kept.
+    /// Days for which removed worktrees are kept.
     pub trash_days: u32,
-    /// So long worktrees nobody uses are kept.
+    /// Days for which unused worktrees are kept.
     pub gc_days: u32,
     /// The largest rescued change.
     pub rescue_max_bytes: u64,
-    /// What the whole team may use.
+    /// The limits of the whole team.
     pub fleet: FleetOptions,
-    /// Hooks have no say: a hook itself called us.
+    /// True if a hook itself called ccb, so that hooks have no say.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub in_hook: bool,
-    /// Where agents on `native` run.
+    /// The place where agents on `native` run.
     #[serde(skip_serializing_if = "is_usual")]
     pub mates_in: MatesIn,
-    /// What one of them may keep in memory, where they share a process.
+    /// Maximum bytes of memory of one of them, where they share a process.
     pub mate_max_bytes: u64,
-    /// After how long without a sign of life one of them is ended.
+    /// Silence in milliseconds after which one of them is ended.
     pub mate_blocked_ms: u64,
-    /// Where board and mail are, if several machines share them.
+    /// The place of board and mail, if several machines share them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shared: Option<SharedPlace>,
-    /// What a later version wrote.
+    /// Fields written by a later version.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
@@ -61,7 +61,7 @@ pub struct RunOptions {
 pub struct SharedPlace {
     /// The address of the database, without a password.
     pub board: String,
-    /// How long a run may be silent before its tasks are given to others.
+    /// Maximum silence of a run before its tasks are given to others, in milliseconds.
     pub lease_ms: u64,
     /// The git remote by which results get to other machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,7 +69,7 @@ pub struct SharedPlace {
 }
 
 impl SharedPlace {
-    /// How long a run may be silent.
+    /// Maximum silence of a run.
     pub fn lease(&self) -> Duration {
         Duration::from_millis(self.lease_ms)
     }
@@ -112,7 +112,7 @@ impl From<&Settings> for RunOptions {
     }
 }
 
-/// What a team may use and how long pauses are.
+/// The limits of a team, and its pauses.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FleetOptions {
@@ -157,7 +157,7 @@ impl From<&Limits> for FleetOptions {
 }
 
 impl FleetOptions {
-    /// What the team may use.
+    /// The limits of the team.
     pub fn team(&self) -> TeamLimits {
         TeamLimits {
             spawns_per_minute: self.spawns_per_minute,
@@ -167,19 +167,19 @@ impl FleetOptions {
         }
     }
 
-    /// Whether the team has to be done by a time.
+    /// True if the team has to be done by a time.
     pub fn has_deadline(&self) -> bool {
         self.wall_clock_ms.is_some()
     }
 
-    /// How long the pause is after so many that did not help.
+    /// The length of the pause after `step` pauses that did not help.
     pub fn pause(&self, step: u32) -> Duration {
         let factor = 1_u64.checked_shl(step).unwrap_or(u64::MAX);
         let ms = self.first_pause_ms.saturating_mul(factor);
         Duration::from_millis(ms.min(self.longest_pause_ms.max(self.first_pause_ms)))
     }
 
-    /// After how long an agent that is held up ends.
+    /// Time after which an agent that is held up ends.
     pub fn give_up(&self) -> Duration {
         Duration::from_millis(self.give_up_ms)
     }

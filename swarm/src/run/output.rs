@@ -1,4 +1,4 @@
-//! What an agent prints, kept within bounds: the latest is always there.
+//! An agent's output, kept within bounds: the latest is always there.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Goes on with the run's output. At most about `limit` bytes are kept.
+    /// Opens the run's output to append to it. At most about `limit` bytes are kept.
     pub(super) fn open(run: &RunDir, limit: u64) -> Self {
         Self::named(run, "output", limit)
     }
@@ -68,7 +68,7 @@ impl Output {
         store::log::tail(&self.path, bytes).unwrap_or_default()
     }
 
-    /// What there is becomes the part before; what was that is gone.
+    /// Makes the present part the earlier one, and drops the previous earlier part.
     fn turn_over(&mut self) -> Result<(), RunError> {
         atomic::rename(&self.path, &self.earlier)?;
         self.log = LogTail::new(self.path.clone(), 0);

@@ -1,5 +1,5 @@
 //! A host that shares its process with others and whose agent sleeps lets go of its thread and of
-//! nearly all it knows: what is left waits for somebody to ring, and the next host goes on with it.
+//! nearly all its state: the rest waits for a ring, and the next host continues with it.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -13,33 +13,34 @@ use tokio::sync::watch;
 use super::life::park::Rest;
 use crate::runtime::Known;
 
-/// How long nobody looks at an agent for which nobody rings: a ring can be lost with its FIFO.
+/// Maximum time between two looks at a sleeping agent without a ring: a ring can be lost with its
+/// FIFO.
 const LOOK: Duration = Duration::from_secs(60);
 
-/// How a host's work ended.
+/// The end of a host's work.
 #[derive(Debug)]
 pub enum Hosted {
-    /// Everything is done.
+    /// The run is finished.
     Finished,
     /// Its agent sleeps.
     Parked(Box<Parked>),
 }
 
-/// An agent that sleeps, and has no host until somebody rings.
+/// An agent that sleeps, and has no host until the next ring.
 #[derive(Debug)]
 pub struct Parked {
     pub(super) rest: Rest,
-    /// What its next host listens to, too.
+    /// The inputs to which its next host listens, too.
     pub(super) bells: Vec<OwnedFd>,
-    /// When something has to be done that nobody rings for.
+    /// The time of the next action that no ring starts.
     pub(super) due: Option<Instant>,
-    /// The process was asked to end meanwhile.
+    /// True if the process was asked to end meanwhile.
     pub(super) terminated: bool,
 }
 
 impl Parked {
-    /// Waits until it needs a host. The next one hears the mail's bell itself, and looks at what the
-    /// other one may have been rung for.
+    /// Waits until it needs a host. The next host hears the mail's bell itself, and checks
+    /// everything this one may have been rung for.
     async fn until_called(&mut self) -> io::Result<()> {
         let look = Instant::now() + LOOK;
         let due = self.due.map_or(look, |due| due.min(look));
@@ -62,13 +63,13 @@ impl Parked {
         }
     }
 
-    /// What its agent knows, for the runtime that goes on with it.
+    /// The agent's state, for the runtime that resumes it.
     pub fn known(&self) -> Known {
         self.rest.known.clone()
     }
 }
 
-/// What all agents hear that have no host.
+/// A call to all agents that have no host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Call {
     /// Nothing.
@@ -122,7 +123,8 @@ impl Waiting {
         });
     }
 
-    /// Has everybody looked after, now and from now on: who waits after this is called at once.
+    /// Has all sleeping agents checked, now and from now on: one that waits after this is called at
+    /// once.
     pub fn call_all(&self) {
         self.calls.send_replace(Call::Look);
     }

@@ -1,4 +1,4 @@
-//! What is left of a run whose host could not say how it ended.
+//! The partial result of a run whose host could not record its end.
 
 use super::exit::{By, Exit, ExitStatus};
 use super::meta::Meta;
@@ -6,7 +6,7 @@ use super::run_dir::RunDir;
 use super::transcript::{self, Entry, Record};
 use crate::runtime::{TurnEnd, TurnStatus};
 
-/// How much of the end of the transcript is looked at.
+/// Bytes at the end of the transcript that are read.
 const TAIL: u64 = 256 * 1024;
 /// The same for the end of the last turn: no byte of a text takes more than six in JSON, and after it
 /// come only notes.

@@ -1,9 +1,9 @@
-//! The last part of a life that went well: whether what the agent did counts.
+//! The last part of a life that went well: does the agent's work count?
 //!
-//! The agent is gone, and so is everything it started. What it did is sealed as a commit, and
-//! the check runs on exactly that, in a place the agent never worked in, under the same
-//! supervision as the agent before it. What the check leaves there is of no interest. Where
-//! nothing can be sealed the check runs in place, and the outcome says so.
+//! The agent is gone, and so is everything it started. Its work is sealed as a commit, and the
+//! check runs on exactly that, in a place the agent never worked in, under the same supervision as
+//! the agent before it. Files that the check leaves there are ignored. Where nothing can be sealed
+//! the check runs in place, and the outcome says so.
 
 use std::ffi::OsStr;
 use std::io;
@@ -25,16 +25,16 @@ use super::services::{HostServices, Seal};
 use crate::process::{Ending, Processes};
 use crate::runtime::{Event, EventRedactor, Launch, Runtime, ShellRuntime};
 
-/// Where the output of the set-up is.
+/// The name of the log of the setup.
 const SET_UP_LOG: &str = "check-setup";
 
-/// How many of the last bytes a check printed are told.
+/// Bytes at the end of a check's output that are reported.
 const PRINTED: u64 = 4 * 1024;
 
-/// What a check came to.
+/// The outcome of a check.
 enum Outcome {
     Passed,
-    /// How it ended, and in words.
+    /// The end of the check, and its words.
     Failed(CheckEnd, String),
     /// The run is to end, and how.
     Stopped(ExitStatus, String),
@@ -62,7 +62,7 @@ pub(super) async fn prove(
         Err(error) => {
             fail(exit, format!("what it did cannot be checked: {error}"));
             if error.passing {
-                // That is no fault of the agent's.
+                // The agent did not cause that.
                 exit.status = ExitStatus::Lost;
             }
             return Ok(());
@@ -122,7 +122,7 @@ fn fail(exit: &mut Exit, why: String) {
     exit.error = Some(why);
 }
 
-/// What every check of a run needs.
+/// The input of every check of a run.
 struct Checks<'a> {
     run: &'a RunDir,
     life: u32,
@@ -190,7 +190,7 @@ impl Checks<'_> {
             processes,
             ..
         } = *self;
-        // Somebody may have wished so while the place was made ready.
+        // A stop may have been requested while the place was made ready.
         if let Some(stop) = run.stop_request(life)? {
             let why = stop_words(&stop.by, stop.reason);
             return Ok(Outcome::Stopped(ExitStatus::Killed, why));
@@ -258,7 +258,7 @@ impl Checks<'_> {
     }
 }
 
-/// Whether a check that ended so may pass when it is run again. A program that is not there will
+/// True if a check that ended so may pass when it is run again. A program that is not there will
 /// not be there then.
 fn may_pass_later(end: CheckEnd) -> bool {
     match end {
@@ -268,7 +268,7 @@ fn may_pass_later(end: CheckEnd) -> bool {
     }
 }
 
-/// What a check that ended by itself came to. `log` has what it printed.
+/// The outcome of a check that ended by itself. `log` has its output.
 fn outcome(has_result: bool, ending: Ending, log: &Output) -> Outcome {
     match ending.into() {
         CheckEnd::Passed if has_result => Outcome::Passed,
@@ -277,7 +277,7 @@ fn outcome(has_result: bool, ending: Ending, log: &Output) -> Outcome {
     }
 }
 
-/// Whether a variable makes git look at another repository than the one around it.
+/// True if a variable makes git look at another repository than the one around it.
 fn leads_elsewhere(name: &OsStr) -> bool {
     const OTHERS: [&str; 7] = [
         "GIT_DIR",
@@ -291,7 +291,7 @@ fn leads_elsewhere(name: &OsStr) -> bool {
     OTHERS.iter().any(|other| name == *other)
 }
 
-/// How a check failed: its exit code, and what it printed last, in the order in which it did.
+/// The words for a failed check: its exit code, and the end of its output.
 fn words(ending: Ending, log: &Output) -> String {
     let how = ending.in_words();
     let how = how.trim_start_matches("ended with ");

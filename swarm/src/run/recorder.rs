@@ -12,7 +12,7 @@ use super::transcript::{Entry, Transcript};
 use crate::redact::Secrets;
 use crate::runtime::{Event, Stream};
 
-/// How much of what an agent prints goes into its transcript, besides the output file.
+/// Maximum bytes of an agent's output in its transcript, besides the output file.
 const PRINTED_IN_TRANSCRIPT: u64 = 2 * 1024 * 1024;
 
 /// The transcript and the output of a life.
@@ -26,7 +26,7 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    /// What the agent says comes without secrets; whatever else is written down is seen to here.
+    /// The agent's events come without secrets; those in other texts are taken out here.
     pub(super) fn open(run: &RunDir, life: u32, options: &HostOptions) -> Self {
         Self {
             transcript: Transcript::open(run, life, PRINTED_IN_TRANSCRIPT),
@@ -49,7 +49,7 @@ impl Recorder {
         self.add(Entry::Note { text });
     }
 
-    /// Writes down what the agent was told.
+    /// Writes down a message to the agent.
     pub(super) fn message(&mut self, id: Uuid, text: &str) {
         let text = self.secrets.redact(text);
         self.add(Entry::Message { id, text });

@@ -3,8 +3,8 @@
 //! The program starts the server of these tools, which would be confined with it and so could keep
 //! neither board nor mail; and if it could, so could every command of the agent. So the program
 //! starts `ccb __relay SOCKET` instead, which passes everything on to the host, and the host starts
-//! the server outside. What comes through the socket is what a server's standard input would get:
-//! the agent has its tools, and nothing else of the board.
+//! the server outside. The socket carries the bytes for the server's standard input: the agent has
+//! its tools, and nothing else of the board.
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -31,13 +31,13 @@ use crate::tools::OWN_SERVER;
 /// The argument that makes ccb pass on what a server says and hears.
 pub const RELAY: &str = "__relay";
 
-/// So many servers may one agent have at once. Programs start one, and one more for each of their
-/// own helpers.
+/// Maximum servers of one agent at once. Programs start one, and one more for each of their own
+/// helpers.
 const MOST: usize = 16;
 /// The name of the socket, in the agent's directory for temporary files.
 const SOCKET: &str = "ccb.sock";
 
-/// How long servers may take to end when the agent is gone.
+/// Maximum time for servers to end when the agent is gone.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Takes connections until it is dropped.
@@ -59,8 +59,8 @@ impl Drop for Relay {
 }
 
 impl Relay {
-    /// The agent is gone: its servers hear nothing more, and end. None of them is something that the
-    /// agent left behind.
+    /// Ends the servers after the agent's end: they get no more input. None of them counts as a
+    /// process that the agent left behind.
     pub(super) async fn end(self) {
         self.task.abort();
         let everyone = u32::try_from(MOST).unwrap_or(u32::MAX);
@@ -164,7 +164,7 @@ impl Server {
         let (mut from_agent, mut to_agent) = stream.into_split();
         let asked = async {
             let asked = copy(&mut from_agent, &mut stdin).await;
-            // It ends when it hears nothing any more.
+            // The server ends when its input ends.
             drop(stdin);
             asked
         };
@@ -186,7 +186,7 @@ impl Server {
             answered,
             log
         );
-        // One that has closed its output may still run.
+        // A server that has closed its output may still run.
         signal_group(child.pid, Signal::KILL);
         child.ended.await.ok();
         self.servers().remove(&child.pid);

@@ -15,9 +15,9 @@ use tokio::time::{Instant, timeout_at};
 use crate::process::{Processes, signal_group};
 use crate::runtime::{Launch, Line, LineReader, McpServer};
 
-/// So long all of them together may take.
+/// Maximum time for all of them together.
 const LIMIT: Duration = Duration::from_secs(30);
-/// The longest line of a server that is looked at.
+/// Maximum bytes of a server's line.
 const MAX_LINE: usize = 4 * 1024 * 1024;
 
 /// Fails with the names of those that are not there or have no tools, and why.
@@ -49,7 +49,7 @@ pub(super) async fn servers(launch: &Launch, processes: &Processes) -> Result<()
     }
 }
 
-/// How many tools the server has.
+/// The number of tools the server has.
 async fn tools(
     server: &McpServer,
     launch: &Launch,

@@ -16,16 +16,16 @@ use super::meta::{Meta, VERSION};
 use crate::fault;
 use crate::process::ProcessId;
 
-/// Taking a lock is tried for so long: whoever only asks whether a run is alive has it, shared,
-/// for a moment.
+/// Time for which taking a lock is tried: a process that only asks if a run is alive has it,
+/// shared, for a moment.
 const TRY_LOCK_FOR: Duration = Duration::from_secs(2);
-/// How long others may have the run's short lock.
+/// Maximum wait for the run's short lock.
 const SHORT: Duration = Duration::from_secs(10);
 
 const EXIT: &str = "exit.json";
 const KEEPER: &str = "keeper.json";
 
-/// Why a run's files could not be used.
+/// The reason why a run's files could not be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
@@ -39,7 +39,7 @@ pub enum RunError {
     /// A later version wrote it.
     #[error("{}: written by a newer version of ccb (format {found}); it is read, not changed", path.display())]
     Newer { path: PathBuf, found: u64 },
-    /// The run is supervised by somebody.
+    /// The run has a supervisor.
     #[error("agent {id} is running")]
     Running { id: String },
     /// A file could not be read, written or locked.
@@ -68,22 +68,21 @@ pub struct RunDir {
     id: String,
 }
 
-/// The right to supervise a run, until it is dropped; guard and host have it from whoever
-/// started them.
+/// The right to supervise a run, until it is dropped; guard and host have it from their starter.
 #[derive(Debug)]
 pub struct Held {
     pub(super) alive: FileLock,
 }
 
 impl Held {
-    /// The lock, to be given to a guard. From here on the run is alive as long as somebody has a copy
-    /// of it.
+    /// The lock, to be given to a guard. From here on the run is alive as long as a process has a
+    /// copy of it.
     pub fn hand_over(self) -> Result<std::fs::File, RunError> {
         Ok(self.alive.hand_over()?)
     }
 }
 
-/// Says that somebody waits for the run's result and passes it on, until it is dropped.
+/// Says that a caller waits for the run's result and passes it on, until it is dropped.
 #[derive(Debug)]
 #[must_use = "nobody waits any more when this is dropped"]
 pub struct Waiter {
@@ -121,32 +120,32 @@ impl RunDir {
         &self.runs
     }
 
-    /// Where everything is that the check of its work printed.
+    /// The path of the output of the check of its work.
     pub fn check_path(&self) -> PathBuf {
         self.dir.join("check.log")
     }
 
-    /// Where everything it printed is.
+    /// The path of its output.
     pub fn output_path(&self) -> PathBuf {
         self.dir.join("output.log")
     }
 
-    /// Where what happened is.
+    /// The path of its events.
     pub fn transcript_path(&self) -> PathBuf {
         self.dir.join("transcript.jsonl")
     }
 
-    /// Where guard and host write what maintainers may want to know.
+    /// The path of the log of guard and host, for maintainers.
     pub fn log_path(&self) -> PathBuf {
         self.dir.join("host.log")
     }
 
-    /// Writes the run down, before it has any process, and takes it. What is written is on the
-    /// disk afterwards: nothing else knows what the run was for.
+    /// Writes the run down, before it has any process, and takes it. The record is on the disk
+    /// afterwards: nothing else knows what the run was for.
     pub fn create(&self, meta: &Meta, prompt: &str) -> Result<Held, RunError> {
         create_durable_dir(&self.dir, Durability::Full)?;
         let held = self.take()?;
-        // From here on somebody will look after it if we do not come far.
+        // From here on a later command looks after it if we do not come far.
         self.mark_active()?;
         reached(fault::RUN_MARKED);
         self.write("prompt", prompt.as_bytes(), Durability::Ordered)?;
@@ -163,7 +162,7 @@ impl RunDir {
         Ok(atomic::sync_dir(&active, Durability::Full)?)
     }
 
-    /// Takes a run nobody supervises.
+    /// Takes a run without a supervisor.
     pub fn take(&self) -> Result<Held, RunError> {
         let path = self.dir.join("alive.lock");
         let deadline = Instant::now() + TRY_LOCK_FOR;
@@ -171,7 +170,7 @@ impl RunDir {
             if let Some(alive) = FileLock::try_exclusive(&path)? {
                 return Ok(Held { alive });
             }
-            // Not somebody who only asks, but somebody who has it.
+            // Another process supervises it, and does not only ask for its state.
             if is_held(&path)? || Instant::now() >= deadline {
                 return Err(RunError::Running {
                     id: self.id.clone(),
@@ -181,38 +180,38 @@ impl RunDir {
         }
     }
 
-    /// Whether somebody supervises it.
+    /// True if a process supervises it.
     pub fn is_alive(&self) -> Result<bool, RunError> {
         Ok(is_held(&self.dir.join("alive.lock"))?)
     }
 
-    /// Waits until nobody supervises it any more, at most `limit`; says whether that is so.
+    /// Waits until it has no supervisor any more, at most `limit`; true if that is so.
     pub fn wait_dead(&self, limit: Duration) -> Result<bool, RunError> {
         Ok(wait_until_free(&self.dir.join("alive.lock"), limit)?)
     }
 
-    /// Waits until it is written down how the run ended, at most `limit`. None if that is not
-    /// so by then, or if nobody is left who could write it.
+    /// Waits until the end of the run is recorded, at most `limit`. `None` if that is not so by
+    /// then, or if no process is left that could record it.
     pub fn wait_exit(&self, life: u32, limit: Duration) -> Result<Option<Exit>, RunError> {
         let started = Instant::now();
         let free = wait_until_free(&self.dir.join("result.lock"), limit)?;
         if let Some(exit) = self.exit(life)? {
             return Ok(Some(exit));
         }
-        // The guard is gone, or was not there yet; whoever is left has the other lock.
+        // The guard is gone, or was not there yet; a process that is left has the other lock.
         if free && self.wait_dead(limit.saturating_sub(started.elapsed()))? {
             return self.exit(life);
         }
         Ok(None)
     }
 
-    /// What the guard holds until it is written down how the run ended.
+    /// The lock that the guard holds until the end of the run is recorded.
     pub fn hold_result(&self) -> Result<FileLock, RunError> {
         let path = self.dir.join("result.lock");
         Ok(FileLock::exclusive(&path, "the run's result", SHORT)?)
     }
 
-    /// Held for moments: by whoever resumes the run, or decides who tells its parent.
+    /// Held for moments: by a process that resumes the run, or decides who tells its parent.
     pub fn lock(&self) -> Result<FileLock, RunError> {
         let what = format!("agent {}", self.id);
         Ok(FileLock::exclusive(&self.dir.join("lock"), &what, SHORT)?)
@@ -235,13 +234,13 @@ impl RunDir {
         }
     }
 
-    /// Whether somebody waits for the result and will pass it on.
+    /// True if a caller waits for the result and will pass it on.
     pub fn has_waiter(&self) -> Result<bool, RunError> {
         let path = self.dir.join("waiters.lock");
         Ok(path.exists() && FileLock::try_exclusive(&path)?.is_none())
     }
 
-    /// What is known about the run.
+    /// The record of the run.
     pub fn meta(&self) -> Result<Meta, RunError> {
         let not_found = || RunError::NotFound {
             id: self.id.clone(),
@@ -251,8 +250,8 @@ impl RunDir {
         parse(&bytes, &path)
     }
 
-    /// Whether this is its name; cases do not matter. Everything else is not even looked at, so
-    /// that many can be asked.
+    /// True if this is its name; cases do not matter. Files of other runs are not read, so that
+    /// many can be asked.
     pub fn is_named(&self, name: &str) -> Result<bool, RunError> {
         let path = self.dir.join("meta.json");
         let Some(bytes) = atomic::read(&path)? else {
@@ -264,7 +263,7 @@ impl RunDir {
         if !mentioned {
             return Ok(false);
         }
-        // What cannot be read has no name.
+        // A file that cannot be read has no name.
         let meta: Option<Meta> = parse(&bytes, &path).ok();
         let own = meta.and_then(|meta| meta.name);
         Ok(own.is_some_and(|own| own.eq_ignore_ascii_case(name)))
@@ -288,7 +287,7 @@ impl RunDir {
         self.write("meta.json", &json(&meta)?, durability)
     }
 
-    /// What it was told first.
+    /// The run's first prompt.
     pub fn prompt(&self) -> Result<String, RunError> {
         let path = self.dir.join("prompt");
         let bytes = atomic::read(&path)?.unwrap_or_default();
@@ -298,19 +297,18 @@ impl RunDir {
         })
     }
 
-    /// How this life of it ended, if it has.
+    /// The end of this life, if it has ended.
     pub fn exit(&self, life: u32) -> Result<Option<Exit>, RunError> {
         let exit: Option<Exit> = self.read(EXIT)?;
         if let Some(exit) = exit.filter(|exit| exit.life == life) {
             return Ok(Some(exit));
         }
-        // Whoever waits for this life may come after the next one has begun.
+        // A waiter for this life may come after the next one has begun.
         let aside: Option<Exit> = self.read(&put_aside(life))?;
         Ok(aside.filter(|exit| exit.life == life))
     }
 
-    /// Writes down how a life ended, unless somebody has; what is written down then is
-    /// returned.
+    /// Records how a life ended, unless that is recorded already; returns the record.
     pub fn end(&self, exit: &Exit, durability: Durability) -> Result<Exit, RunError> {
         let path = self.dir.join(EXIT);
         self.put_exit_aside(exit.life)?;
@@ -338,15 +336,15 @@ impl RunDir {
         self.put_exit_aside(meta.life)
     }
 
-    /// Puts an `exit.json` aside that cannot be read, so that the run can be finished. Only for
-    /// whoever has taken the run.
+    /// Puts an `exit.json` aside that cannot be read, so that the run can be finished. Only for a
+    /// caller that has taken the run.
     pub fn put_damaged_exit_aside(&self) -> Result<(), RunError> {
         atomic::set_unreadable_aside(&self.dir.join(EXIT))?;
         Ok(())
     }
 
-    /// Moves a run whose files cannot be read out of the way, whole, to `dir`; returns where it
-    /// is. Only for whoever has taken it.
+    /// Moves a run whose files cannot be read out of the way, whole, to `dir`; returns where it is.
+    /// Only for a caller that has taken it.
     pub fn set_aside(&self, dir: &Path) -> Result<PathBuf, RunError> {
         create_private_dir(dir)?;
         let mut number = 0;
@@ -385,7 +383,7 @@ impl RunDir {
         Ok(())
     }
 
-    /// Whether there is something left to do for it.
+    /// True if there is something left to do for it.
     pub fn is_active(&self) -> bool {
         self.active_path().exists()
     }
@@ -396,7 +394,7 @@ impl RunDir {
         self.write(KEEPER, &bytes, Durability::Ordered)
     }
 
-    /// Whether this process starts the run's commands.
+    /// True if this process starts the run's commands.
     pub fn is_keeper(&self, process: &ProcessId) -> bool {
         let keeper: Result<Option<ProcessId>, RunError> = self.read(KEEPER);
         keeper.is_ok_and(|keeper| keeper.as_ref() == Some(process))
@@ -409,7 +407,7 @@ impl RunDir {
         written.then_some(path)
     }
 
-    /// Rings for whoever supervises the run.
+    /// Rings for the run's supervisor.
     pub fn ring(&self) {
         Ringer::new(self.dir.join("control")).ring();
     }
@@ -451,7 +449,7 @@ impl RunDir {
     }
 }
 
-/// Where the end of a life is kept when another one has begun.
+/// The name under which the end of a life is kept when another one has begun.
 fn put_aside(life: u32) -> String {
     format!("exit-{life}.json")
 }

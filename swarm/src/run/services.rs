@@ -1,5 +1,5 @@
-//! What a host needs of the rest of the engine. The coordinator provides it: only there tasks,
-//! mail and trees are known.
+//! The services that a host needs from the rest of the engine. The coordinator provides them: only
+//! there tasks, mail and worktrees are known.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -15,13 +15,13 @@ use super::meta::Meta;
 use crate::hooks::{Hook, HookEvent, HookInput};
 use crate::runtime::Usage;
 
-/// Something the engine could not do.
+/// An action that the engine could not do.
 #[derive(Debug, thiserror::Error)]
 #[error("{why}")]
 pub struct ServiceError {
     /// In words.
     pub why: String,
-    /// It says nothing about the agent or what it did: a git that was killed, a full disk.
+    /// True if it says nothing about the agent or its work: a git that was killed, a full disk.
     pub passing: bool,
 }
 
@@ -32,47 +32,47 @@ pub struct MailMessage {
     pub seq: u64,
     /// By which it is recognised.
     pub id: Uuid,
-    /// As the model is to see it.
+    /// The text for the model.
     pub text: String,
-    /// Whether it interrupts the current step.
+    /// True if it interrupts the current step.
     pub now: bool,
-    /// Somebody may have given it to the agent before.
+    /// True if another host may have given it to the agent before.
     pub redelivered: bool,
     /// The answer to a question of the agent, which is for the runtime and not for the model.
     pub answer: Option<PermissionAnswer>,
-    /// It changes what the agent may do.
+    /// The order about its permissions, if the message contains one.
     pub mode: Option<ModeOrder>,
 }
 
 impl MailMessage {
-    /// Whether it is for the host alone.
+    /// True if it is for the host alone.
     pub(super) fn is_for_host(&self) -> bool {
         let mode = self.mode.as_ref();
         self.answer.is_some() || mode.is_some_and(|mode| mode.request.is_some())
     }
 }
 
-/// Somebody wants the agent to be allowed more, or less.
+/// An order to allow the agent more, or less.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModeOrder {
-    /// The mode, by Claude Code's name. None where a plan was approved: the one from before.
+    /// The mode, by Claude Code's name. `None` where a plan was approved: the mode from before.
     pub mode: Option<String>,
-    /// The request that is answered when it is done; none where a plan was approved.
+    /// The request that is answered when it is done; `None` where a plan was approved.
     pub request: Option<String>,
-    /// Why whoever wants it may not.
+    /// The reason why the sender may not do that.
     pub refused: Option<String>,
-    /// How commands begin that were approved together with a plan.
+    /// The beginnings of commands that were approved together with a plan.
     pub allowed_commands: Vec<String>,
 }
 
 /// The answer to a question of the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PermissionAnswer {
-    /// Which question, as the engine named it.
+    /// The question's name in the engine.
     pub request: String,
-    /// Whether it may.
+    /// True if it may.
     pub allow: bool,
-    /// Why not.
+    /// The reason for a no.
     pub reason: Option<String>,
 }
 
@@ -81,38 +81,38 @@ pub trait Mail: fmt::Debug + Send {
     /// Becomes readable when there is something new.
     fn bell(&self) -> BorrowedFd<'_>;
 
-    /// What has come and was not taken yet.
+    /// Takes the messages that have come and were not taken yet.
     fn take(&mut self) -> Result<Vec<MailMessage>, ServiceError>;
 
     /// The agent has these.
     fn done(&mut self, seqs: &[u64]) -> Result<(), ServiceError>;
 }
 
-/// What became of a question that was passed on.
+/// The result of a question that was passed on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Asked {
-    /// It has been asked; the answer comes by mail and names this.
+    /// The question was sent; the answer comes by mail and names this.
     Waiting(String),
-    /// There is nobody to ask.
+    /// There is no agent or user to ask.
     Refused(String),
-    /// Nobody has to be asked.
+    /// The call needs no question.
     Allowed,
 }
 
-/// What an agent did, as something that can be checked.
+/// The work of an agent, as something that can be checked.
 #[derive(Debug, Clone, Default)]
 pub struct Seal {
-    /// What there is so far.
+    /// The proof so far.
     pub proof: Proof,
-    /// What decides whether it counts; for the shell.
+    /// The check that decides if it counts; for the shell.
     pub check: Option<String>,
     /// The check is ended when this is over.
     pub timeout: Duration,
-    /// So often it is run again when it fails.
+    /// Maximum repeats when it fails.
     pub retries: u32,
-    /// Where it runs, if that is not where the agent worked.
+    /// The directory it runs in, if that is not the agent's.
     pub check_dir: Option<CheckDir>,
-    /// Why it does not count, whatever a check would say.
+    /// The reason why it does not count, whatever a check would say.
     pub refused: Option<String>,
 }
 
@@ -125,19 +125,18 @@ pub struct CheckDir {
     pub env: Vec<(OsString, OsString)>,
     /// A command that has to run there first, for the shell.
     pub set_up: Option<String>,
-    /// How long that may take.
+    /// Maximum time for that.
     pub set_up_timeout: Duration,
 }
 
-/// Whether a turn may begin.
+/// Says if a turn may begin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MayBegin {
-    /// It may.
+    /// The turn may begin.
     Now,
-    /// Not yet: the whole team is held back. It is asked again after this long, or when
-    /// somebody rings.
+    /// Not yet: the whole team is held back. The host asks again after this time, or at a ring.
     Later {
-        /// How long it takes at most.
+        /// The longest wait.
         wait: Duration,
         /// Why, in words.
         why: String,
@@ -146,16 +145,16 @@ pub enum MayBegin {
     Never(String),
 }
 
-/// What is to be run at an event.
+/// The hooks to run at an event.
 #[derive(Debug, Clone, Default)]
 pub struct HookCall {
     /// The hooks.
     pub run: Vec<Hook>,
-    /// What they are told.
+    /// Their input.
     pub input: HookInput,
     /// Their environment.
     pub environment: Vec<(OsString, OsString)>,
-    /// What is left out, and why: for the transcript.
+    /// The hooks that are left out, and why: for the transcript.
     pub notes: Vec<String>,
 }
 
@@ -164,19 +163,19 @@ pub struct HookCall {
 pub struct Child {
     /// Its id.
     pub id: String,
-    /// What it does, in a few words.
+    /// Its task in a few words.
     pub description: String,
 }
 
-/// Everything else a host needs.
+/// The further services that a host needs.
 pub trait HostServices: fmt::Debug {
     /// Begins to read the agent's mail.
     fn mail(&mut self) -> Result<Box<dyn Mail>, ServiceError>;
 
-    /// Whether the run may still work on its task; if not, why.
+    /// The reason why the run may no longer work on its task; `None` if it may.
     fn lost_task(&mut self) -> Result<Option<String>, ServiceError>;
 
-    /// Tells whoever started the run something about it.
+    /// Tells the run's starter something about it.
     fn tell_parent(&mut self, summary: &str, text: &str) -> Result<(), ServiceError>;
 
     /// The hooks that run at `event` of this agent, as they are now.
@@ -185,8 +184,8 @@ pub trait HostServices: fmt::Debug {
     /// Sends the agent itself a message, which wakes it.
     fn tell_agent(&mut self, summary: &str, text: &str) -> Result<(), ServiceError>;
 
-    /// Notes what the agent's mode is now, or why the order changes nothing, and tells whoever
-    /// asked for it.
+    /// Notes the agent's present mode, or why the order changes nothing, and tells the sender of
+    /// the order.
     fn mode_set(
         &mut self,
         order: &ModeOrder,
@@ -213,12 +212,12 @@ pub trait HostServices: fmt::Debug {
     /// Asks the lead whether the agent may use a tool.
     fn ask(&mut self, tool: &str, input: &Value) -> Result<Asked, ServiceError>;
 
-    /// Whether the agent has agreed to end when its turn is over.
+    /// True if the agent has agreed to end when its turn is over.
     fn leaves(&mut self) -> Result<bool, ServiceError> {
         Ok(false)
     }
 
-    /// Whether nothing has to be looked at while the agent waits for somebody to ring.
+    /// True if nothing has to be checked while the agent waits for a ring.
     fn may_park(&mut self) -> bool {
         false
     }
@@ -226,19 +225,18 @@ pub trait HostServices: fmt::Debug {
     /// Notes that the agent waits for work (true) or has some.
     fn idle(&mut self, idle: bool) -> Result<(), ServiceError>;
 
-    /// The agent is gone and says that it did what it was asked to do. Makes one thing of it
-    /// that can be checked, if whoever started it wants that.
+    /// The agent is gone and says that it did its task. Makes one thing of the work that can be
+    /// checked, if the starter wants that.
     fn seal(&mut self) -> Result<Option<Seal>, ServiceError>;
 
     /// The check of what was sealed is over, and so is everything it started. Of one that did
     /// not pass, says what may be the reason.
     fn checked(&mut self, passed: bool) -> Option<String>;
 
-    /// The agent is gone, and what it did is checked: whether it kept to what it may do. Writes
-    /// into `exit` what it did not.
+    /// Checks, after the agent's end, if it kept to its permissions. Writes violations into `exit`.
     fn judge(&mut self, exit: &mut Exit);
 
-    /// Whether the agent's next turn may begin.
+    /// Decides if the agent's next turn may begin.
     fn may_begin(&mut self) -> Result<MayBegin, ServiceError>;
 
     /// The provider refuses for now; it may have said for how long.
@@ -247,18 +245,18 @@ pub trait HostServices: fmt::Debug {
     /// The model has answered: the provider does not refuse.
     fn answered(&mut self) -> Result<(), ServiceError>;
 
-    /// What this life has used so far. If that is more than the whole team may use, says so.
+    /// Notes the usage of this life so far. If the team's limit is exceeded, returns the reason.
     fn used(&mut self, used: &Usage) -> Result<Option<String>, ServiceError>;
 
-    /// Whether the time of the whole team is over.
+    /// The reason if the time of the whole team is over; else `None`.
     fn team_late(&mut self) -> Result<Option<String>, ServiceError>;
 
-    /// Something that is the same as long as nothing changes in the agent's tree; None if that
-    /// cannot be told.
+    /// A value that is the same as long as the agent's worktree does not change; `None` if it is
+    /// unknown.
     fn tree_state(&mut self) -> Option<String>;
 
-    /// Does everything that has to be done when a run has ended, in order: writes down how (and
-    /// calls `written`), gives its tasks back, sees to its tree, tells its parent. Can be called
-    /// again by somebody else if it is cut short.
+    /// Does everything that has to be done when a run has ended, in order: records how (and calls
+    /// `written`), gives its tasks back, handles its worktree, tells its parent. Another process
+    /// can call it again if it is cut short.
     fn finish(&mut self, exit: &Exit, written: &mut dyn FnMut()) -> Result<(), ServiceError>;
 }

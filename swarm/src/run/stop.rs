@@ -6,11 +6,11 @@ use tokio::time::Instant;
 
 use super::exit::ExitReason;
 
-/// How long an agent may take to end after it was asked in its own protocol, at most; less if
-/// the whole grace is shorter.
+/// Maximum time for an agent to end after a request in its own protocol; less if the whole grace is
+/// shorter.
 const ASKING: Duration = Duration::from_secs(2);
 
-/// What is to be done next.
+/// The next step to end an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
     /// Ask by protocol.
@@ -21,27 +21,27 @@ pub(super) enum Step {
     Kill,
 }
 
-/// Why and how a run is being ended.
+/// The reason and the stage of a run's end.
 #[derive(Debug, Default)]
 pub(super) struct Stopping {
     why: Option<Why>,
-    /// How long it may take to end after SIGTERM.
+    /// Time between SIGTERM and SIGKILL.
     grace: Duration,
     next: Option<(Step, Instant)>,
 }
 
-/// Why a run is being ended by us.
+/// The reason why we end a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Why {
-    /// Somebody asked for it.
+    /// A user or an agent asked for it.
     Asked(String),
-    /// Nobody watches over it any more.
+    /// The guard has died, and nothing supervises the host any more.
     GuardDied,
     /// Its task is no longer its own.
     LostTask(String),
-    /// It could go on, and may not or cannot.
+    /// It could continue, and may not or cannot.
     Over(ExitReason, String),
-    /// It cannot go on: its thread does not come back.
+    /// It cannot continue: its thread does not come back.
     Broken(String),
 }
 
@@ -50,7 +50,7 @@ impl Stopping {
     /// unless it is more urgent.
     pub(super) fn begin(&mut self, why: Why, grace: Duration, can_ask: bool) -> Option<Step> {
         if why == Why::GuardDied {
-            // Nobody would end what is left over now, so it is killed at once.
+            // No guard would end the processes that are left over now, so they are killed at once.
             self.why.get_or_insert(why);
             self.next = None;
             return Some(Step::Kill);
@@ -70,7 +70,7 @@ impl Stopping {
         Some(Step::Terminate)
     }
 
-    /// When the next step is due.
+    /// The time of the next step.
     pub(super) fn due(&self) -> Option<Instant> {
         self.next.map(|(_, at)| at)
     }
@@ -87,7 +87,7 @@ impl Stopping {
         Some(step)
     }
 
-    /// Why the run is being ended, if it is.
+    /// The reason why the run is being ended; `None` if it is not.
     pub(super) fn why(&self) -> Option<&Why> {
         self.why.as_ref()
     }

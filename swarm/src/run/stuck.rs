@@ -6,9 +6,9 @@ use tokio::time::Instant;
 
 use crate::runtime::Event;
 
-/// How much of the last line is looked at.
+/// Maximum bytes of the last line that are read.
 const MAX_LINE: usize = 200;
-/// How such questions end.
+/// The endings of such questions.
 const QUESTIONS: &[&str] = &["?", ":", "]", ")", ">"];
 /// And what is in them.
 const WORDS: &[&str] = &[
@@ -26,7 +26,7 @@ const WORDS: &[&str] = &[
     "proceed",
 ];
 
-/// What an agent printed last, and when.
+/// The agent's last output and its time.
 #[derive(Debug)]
 pub(super) struct Stuck {
     since: Instant,
@@ -43,7 +43,7 @@ impl Stuck {
         }
     }
 
-    /// Something came from the agent.
+    /// Notes an event of the agent.
     pub(super) fn alive(&mut self, event: &Event) {
         self.since = Instant::now();
         self.reported = false;
@@ -59,7 +59,7 @@ impl Stuck {
         self.last.drain(..surplus);
     }
 
-    /// What it asks, if it seems to have waited for an answer this long. Said once.
+    /// The agent's question, if it seems to have waited for an answer this long. Reported once.
     pub(super) fn report(&mut self, busy: bool, after: Duration) -> Option<String> {
         if self.reported || !busy || self.since.elapsed() < after {
             return None;

@@ -1,4 +1,4 @@
-//! What happened in a run, event by event: `transcript.jsonl`.
+//! The events of a run: `transcript.jsonl`.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -23,16 +23,16 @@ pub struct Record {
     pub ts: String,
     /// In which life.
     pub life: u32,
-    /// What.
+    /// The event.
     #[serde(flatten)]
     pub entry: Entry,
 }
 
-/// Something that happened.
+/// An event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Entry {
-    /// What it was told first.
+    /// Its first prompt.
     Prompt {
         /// The words.
         text: String,
@@ -53,7 +53,7 @@ pub enum Entry {
     Output {
         /// Where.
         stream: Stream,
-        /// What.
+        /// The text.
         text: String,
     },
     /// The model said something.
@@ -77,7 +77,7 @@ pub enum Entry {
         id: String,
         /// The answer.
         output: String,
-        /// Whether that is an error.
+        /// True if that is an error.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         error: bool,
     },
@@ -85,10 +85,10 @@ pub enum Entry {
     Message {
         /// Its id.
         id: Uuid,
-        /// As it was shown.
+        /// The text as it was shown.
         text: String,
     },
-    /// It asked whether it may.
+    /// It asked for permission.
     Permission {
         /// Links the answer to it.
         id: String,
@@ -98,19 +98,19 @@ pub enum Entry {
         #[serde(default, skip_serializing_if = "Value::is_null")]
         input: Value,
     },
-    /// It was answered.
+    /// Its question was answered.
     Answer {
         /// Of which question.
         id: String,
-        /// Whether it may.
+        /// True if it may.
         allow: bool,
-        /// Why not.
+        /// The reason for a no.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reason: Option<String>,
     },
     /// It used something.
     Usage(Usage),
-    /// It gets nowhere.
+    /// It makes no progress.
     Stalled {
         /// Why.
         why: String,
@@ -121,11 +121,11 @@ pub enum Entry {
         status: String,
         /// The result.
         text: String,
-        /// What went wrong.
+        /// The error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// Something the engine did or noticed.
+    /// An action or observation of the engine.
     Note {
         /// In words.
         text: String,
@@ -134,11 +134,11 @@ pub enum Entry {
     Ended {
         /// How, in one word.
         status: String,
-        /// What went wrong.
+        /// The error.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// What a later version wrote.
+    /// An entry written by a later version.
     #[serde(other)]
     Unknown,
 }
@@ -148,15 +148,15 @@ pub enum Entry {
 pub struct Transcript {
     log: LogTail,
     life: u32,
-    /// A crash left half a line.
+    /// True if a crash left half a line.
     torn: bool,
-    /// How much printed text it may still hold.
+    /// Bytes of printed text it may still hold.
     room: u64,
 }
 
 impl Transcript {
-    /// Goes on with the transcript of `run`; of what the agent prints at most `room` bytes are
-    /// kept here.
+    /// Opens the transcript of `run` to append to it; at most `room` bytes of the agent's output
+    /// are kept here.
     pub fn open(run: &RunDir, life: u32, room: u64) -> Self {
         let path = run.transcript_path();
         let (end, torn) = end_of(&path);
@@ -240,7 +240,7 @@ fn cut(text: &mut String) {
     }
 }
 
-/// Where a log ends, and whether in the middle of a line.
+/// The length of a log, and true if it ends in the middle of a line.
 fn end_of(path: &Path) -> (u64, bool) {
     let Ok(mut file) = File::open(path) else {
         return (0, false);
@@ -253,8 +253,8 @@ fn end_of(path: &Path) -> (u64, bool) {
     (end, last != [b'\n'])
 }
 
-/// The entries from byte `offset` on, and where to go on later. What cannot be read is left
-/// out: it was cut off by a crash.
+/// The entries from byte `offset` on, and the offset to continue from later. Lines that cannot be
+/// read are left out: a crash cut them off.
 pub fn read_from(run: &RunDir, offset: u64) -> Result<(Vec<Record>, u64), RunError> {
     let lines = log::read_from(&run.transcript_path(), offset)?;
     let records = lines.lines.iter();

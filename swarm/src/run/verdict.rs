@@ -1,4 +1,4 @@
-//! How a life ended, once it has.
+//! The end of a life, once it has ended.
 
 use super::exit::{By, Exit, ExitReason, ExitStatus};
 use super::life::Life;
@@ -10,7 +10,7 @@ use crate::process::Ending;
 use crate::runtime::TurnStatus;
 
 impl Life<'_> {
-    /// How it ended.
+    /// The end of this life.
     pub(super) fn exit(&mut self) -> Exit {
         let (status, mut error) = self.verdict();
         if let (Some(error), Some(words)) = (&mut error, self.stopped_children()) {
@@ -22,7 +22,7 @@ impl Life<'_> {
             status: status.as_str().into(),
             error: error.clone(),
         });
-        // What was used is written down with the end.
+        // The usage is recorded with the end.
         self.write_meta();
         Exit {
             result: result.or_else(|| partial_text(&self.run, self.meta.life)),
@@ -33,7 +33,7 @@ impl Life<'_> {
         }
     }
 
-    /// What ended it, if it might have gone on.
+    /// The reason for the end, if the run might have continued.
     fn reason(&self, status: ExitStatus) -> Option<ExitReason> {
         if status != ExitStatus::Failed || self.not_launched.is_some() {
             return None;

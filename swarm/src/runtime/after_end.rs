@@ -9,17 +9,17 @@ use crate::process::Ending;
 
 /// After the end of a program its streams are read until nothing comes for this long.
 const QUIET: Duration = Duration::from_millis(50);
-/// And usually no longer than this: what it left behind may go on printing for ever.
+/// Maximum time of the reads, as a rule: processes it left behind may print for ever.
 const LONGEST: Duration = Duration::from_secs(2);
-/// Later than that only what is there already, and this often at most. It is what the program itself had
-/// printed if whoever takes the output was slow; no pipe holds more lines of a message's length.
+/// Maximum reads later than that, of output that is there already. It is the program's own output
+/// if the reader was slow; no pipe holds more lines of a message's length.
 const LATE: u32 = 8192;
 
-/// Knows whether the program still runs.
+/// Tells if the program still runs.
 #[derive(Debug, Clone)]
 pub struct EndWatch {
     end: watch::Receiver<Option<(Ending, Instant)>>,
-    /// How much was read late.
+    /// The number of late reads.
     late: u32,
 }
 
@@ -42,7 +42,7 @@ impl EndWatch {
         }
     }
 
-    /// When the program ended, if it has.
+    /// The time at which the program ended; `None` if it has not.
     fn since(&self) -> Option<Instant> {
         self.end.borrow().map(|(_, since)| since)
     }

@@ -45,7 +45,7 @@ impl EventRedactor {
         event
     }
 
-    /// What was held back to see how it goes on.
+    /// The bytes that were held back to see how they continue.
     pub(crate) fn rest(&mut self) -> Vec<(Stream, Vec<u8>)> {
         let mut rest = Vec::new();
         for stream in [Stream::Stdout, Stream::Stderr] {

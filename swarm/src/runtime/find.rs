@@ -17,7 +17,7 @@ struct BuiltIn {
     name: &'static str,
     kind: RuntimeKind,
     command: &'static [&'static str],
-    /// How to get the program.
+    /// The way to get the program.
     install: &'static str,
 }
 
@@ -58,8 +58,8 @@ const BUILT_IN: [BuiltIn; 7] = [
         command: &["qwen", "--acp"],
         install: "Qwen Code: npm install -g @qwen-code/qwen-code",
     },
-    // Last, because it is there always: whoever looks for the first that is installed must not
-    // stop here while there is another.
+    // Last, because it is there always: a search for the first installed runtime must not stop here
+    // while there is another.
     BuiltIn {
         name: "native",
         kind: RuntimeKind::Native,
@@ -68,18 +68,18 @@ const BUILT_IN: [BuiltIn; 7] = [
     },
 ];
 
-/// Why a runtime cannot be used.
+/// The reason why a runtime cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum RuntimeError {
-    /// Nothing has this name.
+    /// No runtime has this name.
     #[error("there is no runtime {name:?}{}; settings under `runtimes` can add one", suggest(.nearest.as_deref()))]
     UnknownName {
         name: String,
         nearest: Option<String>,
     },
-    /// It does not say what to run.
+    /// Its settings name no command.
     #[error("runtime {name:?} needs a command")]
     NoCommand { name: String },
     /// Its program is not installed.
@@ -106,8 +106,8 @@ pub fn kind_of(name: &str) -> Option<RuntimeKind> {
     Some(known.kind)
 }
 
-/// The runtime `name`. Settings can say what kind of program it is and how it is started; for a
-/// built-in name either may be left out. Programs are looked for in the directories of `path`,
+/// The runtime `name`. Settings can set the kind of program it is and how it is started; for a
+/// built-in name either may be left out. Programs are searched for in the directories of `path`,
 /// which is to be the agent's.
 pub fn from_spec(
     name: &str,
@@ -162,8 +162,8 @@ pub fn from_spec(
     })
 }
 
-/// Whether `program` can be run. A relative path with a slash depends on where it is started,
-/// and is tried there.
+/// True if `program` can be run. A relative path with a slash depends on where it is started, and
+/// is tried there.
 fn is_installed(program: &str, path: &OsStr) -> bool {
     let can_run = |file: &Path| file.is_file() && rustix::fs::access(file, Access::EXEC_OK).is_ok();
     if program.starts_with('/') {
@@ -262,7 +262,7 @@ mod tests {
             let error = found("mine", Some(RuntimeKind::Acp), command, dir.path()).unwrap_err();
             assert!(error.contains("needs a command"), "{error}");
         }
-        // The usual command of a name is of no use for another kind.
+        // The usual command of a name does not fit another kind.
         let error = found("gemini", Some(RuntimeKind::Codex), None, dir.path()).unwrap_err();
         assert!(error.contains("needs a command"), "{error}");
     }

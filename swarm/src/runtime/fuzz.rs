@@ -114,7 +114,7 @@ fn converse(mut translator: impl Translator, data: &[u8]) {
     heard.take(translator.told(Order::Stop), 0);
 }
 
-/// What the host knows of a conversation.
+/// The host's state of a conversation.
 #[derive(Default)]
 struct Heard {
     usage: Usage,

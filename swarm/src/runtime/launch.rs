@@ -1,4 +1,4 @@
-//! What a runtime is told about the agent it is to start.
+//! The input of a runtime: the agent it is to start.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,35 +12,35 @@ use crate::provider::Provider;
 use crate::sandbox::Sandbox;
 use crate::tools::{OWN_SERVER, Reach, SKILL, ToolFilter, WORKING};
 
-/// An agent to be started. Everything is decided already; a runtime only translates it.
+/// An agent to be started. All decisions are made already; a runtime only translates them.
 #[derive(Debug, Clone, Default)]
 pub struct Launch {
     /// The first user message; for a shell, the command.
     pub prompt: String,
     /// Replaces the runtime's own system prompt.
     pub system_prompt: Option<String>,
-    /// Where it works.
+    /// Its working directory.
     pub cwd: PathBuf,
     /// Its whole environment.
     pub env: Vec<(OsString, OsString)>,
-    /// A directory for files the runtime makes for this agent, such as a configuration.
-    /// Nobody else writes there, and it goes when the run has ended.
+    /// A directory for files the runtime makes for this agent, such as a configuration. No other
+    /// process writes there, and it is removed when the run has ended.
     pub scratch: PathBuf,
-    /// A directory for what the runtime keeps of the conversation. It lives as long as the run's
-    /// records do; none where nobody keeps any.
+    /// A directory for the runtime's files about the conversation. It lives as long as the run's
+    /// records do; `None` where no records are kept.
     pub records: Option<PathBuf>,
-    /// The model, as the runtime names it; none means its default.
+    /// The model, as the runtime names it; `None` takes its default.
     pub model: Option<String>,
-    /// How hard it thinks.
+    /// The model's effort of thinking.
     pub effort: Option<String>,
-    /// The only tools it may use; none means all.
+    /// The only tools it may use; `None` allows all.
     pub tools: Option<Vec<String>>,
     /// Tools it must not use.
     pub disallowed_tools: Vec<String>,
-    /// How far its tools reach. One that only reads must not be able to write, as far as its
-    /// program can be kept from it.
+    /// The access its tools have to files. One that only reads must not be able to write, as far as
+    /// its program can be kept from it.
     pub reach: Reach,
-    /// What it may do without asking, by Claude Code's names.
+    /// The actions it may take without asking, by Claude Code's names.
     pub permission_mode: Option<String>,
     /// The most turns it may take.
     pub max_turns: Option<u32>,
@@ -48,22 +48,22 @@ pub struct Launch {
     pub max_cost_usd: Option<f64>,
     /// MCP servers it gets, ours among them.
     pub mcp_servers: Vec<McpServer>,
-    /// Those of them it does not start without.
+    /// The servers it does not start without.
     pub required_servers: Vec<String>,
     /// Hooks of its definition that the program itself runs, by event.
     pub hooks: Map<String, Value>,
-    /// Whether what the repository itself configures for the program, such as hooks, may take
+    /// True if what the repository itself configures for the program, such as hooks, may take
     /// effect.
     pub trusted: bool,
-    /// It gets no MCP servers but those it is given here.
+    /// True if it gets no MCP servers but those given here.
     pub only_given_servers: bool,
-    /// Which model our own loop talks to, and how; none leaves it to the environment.
+    /// The service of our own loop's model; `None` leaves it to the environment.
     pub provider: Option<Provider>,
-    /// A new conversation, or one that goes on.
+    /// A new conversation, or one that is resumed.
     pub start: Start,
     /// Directories it may also write to, such as its memory.
     pub also_write: Vec<PathBuf>,
-    /// How what it runs is confined; none means that it is not.
+    /// The confinement of its commands; `None` if they are not confined.
     pub sandbox: Option<Sandbox>,
     /// Names of variables, or beginnings of names with `*`, that the user lets agents have besides
     /// the usual ones.
@@ -71,19 +71,19 @@ pub struct Launch {
 }
 
 impl Launch {
-    /// Which tools it may use.
+    /// The tools it may use.
     pub(super) fn filter(&self) -> ToolFilter {
         ToolFilter::new(self.tools.clone(), self.disallowed_tools.clone())
     }
 
-    /// Whether it gets no tools but ours: one that only decides.
+    /// True if it gets no tools but ours: one that only decides.
     pub fn hands_off(&self) -> bool {
         let filter = self.filter();
         let works = |tool: &&str| *tool != SKILL && filter.permits(tool);
         self.has_own_tools() && !WORKING.iter().any(works)
     }
 
-    /// Whether it gets the MCP servers that the user has for the program: not one that reads or
+    /// True if it gets the MCP servers that the user has for the program: not one that reads or
     /// decides only, nor one whose tools are listed and none of them is a server's.
     pub(crate) fn sees_users_servers(&self) -> bool {
         let own = format!("mcp__{OWN_SERVER}");
@@ -102,7 +102,7 @@ impl Launch {
         Some(Path::new(path)).filter(|path| path.is_dir())
     }
 
-    /// Whether the agent gets our tools.
+    /// True if the agent gets our tools.
     pub fn has_own_tools(&self) -> bool {
         self.mcp_servers
             .iter()
@@ -110,22 +110,22 @@ impl Launch {
     }
 }
 
-/// Where the conversation starts.
+/// The point where the conversation starts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Start {
     /// At its beginning.
     #[default]
     New,
-    /// Where this session ended.
+    /// At the end of this session.
     Resume {
-        /// As [`super::Event::Started`] named it.
+        /// The id from [`super::Event::Started`].
         session: String,
     },
     /// At a copy of this session.
     Fork {
-        /// As [`super::Event::Started`] named it.
+        /// The id from [`super::Event::Started`].
         session: String,
-        /// The last line of the conversation that the copy gets; none means all of them. Only our
+        /// The last line of the conversation that the copy gets; `None` means all of them. Only our
         /// own loop has such lines.
         at: Option<Uuid>,
     },
@@ -134,7 +134,7 @@ pub enum Start {
 /// An MCP server on standard input and output.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpServer {
-    /// What its tools are named after.
+    /// The name that its tools begin with.
     pub name: String,
     /// The program.
     pub command: String,
@@ -178,7 +178,7 @@ impl McpServer {
     }
 }
 
-/// Why an agent did not start.
+/// The reason why an agent did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LaunchError {
@@ -187,7 +187,7 @@ pub enum LaunchError {
     Program {
         /// Its name.
         program: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The runtime cannot do what it was asked.

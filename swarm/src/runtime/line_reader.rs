@@ -6,7 +6,7 @@ use bytes::BytesMut;
 use tokio::io::AsyncReadExt;
 use tokio::net::unix::pipe;
 
-/// How much is read at once.
+/// Maximum bytes of one read.
 const CHUNK: usize = 64 * 1024;
 
 /// A line, or a piece of one that is too long to be a message.
@@ -23,10 +23,10 @@ pub enum Line {
 pub struct LineReader {
     pipe: pipe::Receiver,
     buffer: BytesMut,
-    /// Up to where the buffer has been searched for a line end.
+    /// The offset up to which the buffer has no line end.
     searched: usize,
     limit: usize,
-    /// In the middle of a line that is too long.
+    /// True in the middle of a line that is too long.
     in_long: bool,
     ended: bool,
 }
@@ -56,7 +56,7 @@ impl LineReader {
                 return Ok((!rest.is_empty()).then_some(Line::Whole(rest)));
             }
             if self.buffer.is_empty() {
-                // Whoever waits for long needs no memory for it.
+                // A reader that waits for long needs no memory for it.
                 self.buffer = BytesMut::new();
                 self.pipe.readable().await?;
             }
@@ -67,12 +67,12 @@ impl LineReader {
         }
     }
 
-    /// Whether everything that was read has been returned.
+    /// True if everything that was read has been returned.
     pub fn is_between_lines(&self) -> bool {
         self.buffer.is_empty() && !self.in_long && !self.ended
     }
 
-    /// Gives the pipe back. What was read and not returned is lost.
+    /// Gives the pipe back. Bytes that were read and not returned are lost.
     pub fn into_pipe(self) -> pipe::Receiver {
         self.pipe
     }

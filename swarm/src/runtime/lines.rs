@@ -1,6 +1,6 @@
 //! The runtime for programs that speak ccb's own small protocol: one JSON object per line.
 //!
-//! Any program, in any language, becomes an agent with it. What the program reads:
+//! Any program, in any language, becomes an agent with it. The program reads:
 //!
 //! ```text
 //! {"type":"prompt","text":…,"system"?:…,"model"?:…,"session"?:…,"mcpServers"?:[{"name","command","args","env"}]}     always the first line
@@ -11,7 +11,7 @@
 //! {"type":"stop"}                                               end now
 //! ```
 //!
-//! and the end of its input, which comes between two turns, says: end. What it prints:
+//! and the end of its input, which comes between two turns, says: end. It prints:
 //!
 //! ```text
 //! {"type":"ready","session"?:…,"model"?:…}                      it is up
@@ -91,11 +91,11 @@ pub fn drive_lines(child: Child, opening: Value) -> Agent {
 pub(crate) struct LinesTranslator {
     /// The first line.
     prompt: Value,
-    /// The host knows that the program is up.
+    /// True if the host knows that the program has started.
     started: bool,
-    /// A turn is over and no other has begun.
+    /// True if a turn is over and no other has begun.
     at_rest: bool,
-    /// The program is to end after its turn.
+    /// True if the program has to end after its turn.
     finishing: bool,
     /// Messages that were sent and not yet taken in.
     unconfirmed: HashSet<Uuid>,
@@ -119,11 +119,11 @@ impl LinesTranslator {
         Self::opening(prompt)
     }
 
-    /// One whose first line is this.
+    /// A translator whose first line is this.
     pub(crate) fn opening(prompt: Value) -> Self {
         Self {
             started: false,
-            // One that is told nothing waits.
+            // A program with an empty prompt waits.
             at_rest: prompt["text"] == "",
             prompt,
             finishing: false,
@@ -144,7 +144,7 @@ impl Translator for LinesTranslator {
         if let Said::Accepted { id } = said
             && !self.unconfirmed.remove(&id)
         {
-            // Nobody sent that, or it was confirmed already.
+            // That was never sent, or it was confirmed already.
             return None;
         }
         let event = event(said);
@@ -204,7 +204,7 @@ impl LinesTranslator {
     }
 }
 
-/// What a program may say.
+/// A line of the program.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Said {
@@ -287,7 +287,7 @@ fn turn(status: &str, text: String, error: Option<String>) -> TurnEnd {
         "quota" => (TurnStatus::Quota, error),
         "failed" => (TurnStatus::Failed, error),
         other => {
-            // Not knowing what it means is not success.
+            // An unknown status is not a success.
             let why = format!("it reported the unknown status {other:?}");
             (TurnStatus::Failed, Some(error.unwrap_or(why)))
         }

@@ -1,19 +1,19 @@
-//! What can run an agent.
+//! The runtimes: the programs that can run an agent.
 //!
-//! A [`Runtime`] starts a program and translates: what the program says becomes [`Event`]s, and
-//! [`Order`]s become what the program understands. It decides nothing. Who supervises the
-//! program, writes the transcript, hands over mail and ends the run is the host
-//! (`run::host`), which is the same for every runtime.
+//! A [`Runtime`] starts a program and translates: the program's output becomes [`Event`]s, and
+//! [`Order`]s become lines that the program understands. It decides nothing. The host
+//! (`run::host`), which is the same for every runtime, supervises the program, writes the
+//! transcript, hands over mail and ends the run.
 //!
 //! # The contract
 //!
-//! 1. `launch` starts the program through [`Processes`], never by itself, so that it is
-//!    supervised from its first instruction.
+//! 1. `launch` starts the program through [`Processes`], never by itself, so that it is supervised
+//!    from its first instruction.
 //! 2. The first event of a program that came up is [`Event::Started`]; only [`Event::Output`] and
-//!    [`Event::Mode`] can come before it. The last is [`Event::Ended`], always, once, after everything the program
-//!    printed. Then the channel closes.
-//! 3. Every turn ends with [`Event::TurnEnded`], unless the program ends first; a program that
-//!    ends without one has failed, whatever its exit code says.
+//!    [`Event::Mode`] can come before it. The last is [`Event::Ended`], always, once, after
+//!    everything the program printed. Then the channel closes.
+//! 3. Every turn ends with [`Event::TurnEnded`], unless the program ends first; a program that ends
+//!    without one has failed, whatever its exit code says.
 //! 4. A message that was taken in is confirmed with [`Event::Accepted`], once, by its id.
 //! 5. [`Order::Finish`] lets the turn come to its end, then the program ends; until then its
 //!    questions can still be answered. [`Order::Stop`] asks it to end now. Signals are the host's
@@ -92,30 +92,29 @@ pub trait SharedLoop: fmt::Debug + Send + Sync {
 
 /// A way to run agents.
 pub trait Runtime: fmt::Debug + Send + Sync {
-    /// What it can do.
+    /// Its abilities.
     fn abilities(&self) -> Abilities;
 
-    /// Starts an agent. Called within a tokio runtime; what is to go on in the background
-    /// is spawned there.
+    /// Starts an agent. Called within a tokio runtime; its background work is spawned there.
     fn launch(&self, launch: Launch, processes: &Processes) -> Result<Agent, LaunchError>;
 }
 
-/// What a runtime can do; the host does not ask for more.
+/// The abilities of a runtime; the host does not ask for more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Abilities {
-    /// When a message can be handed over.
+    /// The moments at which a message can be handed over.
     pub messages: Messages,
-    /// Whether a turn can be broken off without ending the program.
+    /// True if a turn can be broken off without ending the program.
     pub interrupt: bool,
-    /// Whether a session can go on in a new process.
+    /// True if a new process can resume a session.
     pub resume: bool,
-    /// Whether a session can be copied.
+    /// True if a session can be copied.
     pub fork: bool,
-    /// Whether its program can be kept from writing; else it can only be told.
+    /// True if its program can be kept from writing; else only a text forbids it.
     pub read_only: bool,
 }
 
-/// When a message can be handed over to a running agent.
+/// The moments at which a message can be handed over to a running agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Messages {
     /// Never; it reads its mail itself, if at all.
@@ -131,28 +130,28 @@ pub enum Messages {
 /// A running agent: what it says, and a way to tell it something.
 #[derive(Debug)]
 pub struct Agent {
-    /// What happens, in order.
+    /// The events, in order.
     pub events: mpsc::Receiver<Event>,
-    /// What it is told. An order that comes too late is dropped.
+    /// The host's orders. An order that comes too late is dropped.
     pub orders: mpsc::Sender<Order>,
-    /// Whether it still moves, if it is part of this process.
+    /// Shows if it still moves; `None` if it is not part of this process.
     pub pulse: Option<Pulse>,
 }
 
 /// The other ends of an [`Agent`]'s channels, for the runtime.
 #[derive(Debug)]
 pub struct AgentPort {
-    /// Where events go.
+    /// The channel for events.
     pub events: mpsc::Sender<Event>,
-    /// Where orders come from.
+    /// The channel of orders.
     pub orders: mpsc::Receiver<Order>,
 }
 
-/// Something that happened in an agent.
+/// An event in an agent.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
-    /// It is up.
+    /// It has started.
     Started {
         /// By what it can be resumed or forked later.
         session: Option<String>,
@@ -163,7 +162,7 @@ pub enum Event {
     Output {
         /// Where.
         stream: Stream,
-        /// What; never more than [`Line`]'s limit at once.
+        /// The bytes; never more than [`Line`]'s limit at once.
         bytes: Vec<u8>,
     },
     /// The model said something.
@@ -181,9 +180,9 @@ pub enum Event {
     ToolResult {
         /// Of which use.
         id: String,
-        /// What it answered.
+        /// The tool's answer.
         output: String,
-        /// Whether that is an error.
+        /// True if that is an error.
         is_error: bool,
     },
     /// A message has become part of the conversation.
@@ -191,9 +190,9 @@ pub enum Event {
         /// Its id.
         message: Uuid,
     },
-    /// What has been used since the last event of this kind.
+    /// The usage since the last event of this kind.
     Usage(Usage),
-    /// It asks whether it may; it waits for [`Order::Answer`].
+    /// It asks for permission; it waits for [`Order::Answer`].
     Permission {
         /// Links the answer to it.
         id: String,
@@ -202,7 +201,7 @@ pub enum Event {
         /// With what.
         input: Value,
     },
-    /// It is alive but gets nowhere: it retries, or waits for capacity.
+    /// It is alive but makes no progress: it retries, or waits for capacity.
     Stalled {
         /// In words.
         why: String,
@@ -211,7 +210,7 @@ pub enum Event {
     Mode {
         /// The mode that was ordered.
         mode: String,
-        /// Why it keeps the one it had.
+        /// The reason why it keeps the mode it had.
         refused: Option<String>,
     },
     /// A turn is over; it waits for the next message, or ends.
@@ -220,7 +219,7 @@ pub enum Event {
     Ended(Ending),
 }
 
-/// Which of its two streams a program printed to.
+/// The output stream of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stream {
@@ -230,14 +229,14 @@ pub enum Stream {
     Stderr,
 }
 
-/// How a turn ended.
+/// The end of a turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TurnEnd {
     /// In one word.
     pub status: TurnStatus,
     /// The result; with a failure, what there was of one.
     pub text: String,
-    /// What went wrong.
+    /// The error.
     pub error: Option<String>,
 }
 
@@ -258,30 +257,30 @@ store::words! {
     }
 }
 
-/// What was used.
+/// The usage of tokens, money and tools.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Usage {
     /// Tokens read, cached ones included.
     pub input_tokens: u64,
-    /// Those of them that the provider had in its cache.
+    /// The input tokens that the provider had in its cache.
     pub cache_read_tokens: u64,
-    /// Those of them that it put into its cache.
+    /// The input tokens that it put into its cache.
     pub cache_write_tokens: u64,
     /// Tokens written.
     pub output_tokens: u64,
-    /// What the provider charges, as far as it says.
+    /// The provider's charge, as far as it is known.
     pub cost_usd: f64,
-    /// Those of the tokens whose price nobody knows; they are not in `cost_usd`.
+    /// The tokens whose price is unknown; their cost is not in `cost_usd`.
     #[serde(skip_serializing_if = "is_zero")]
     pub unpriced_tokens: u64,
-    /// How often a tool was used. Counted by the host.
+    /// The number of tool uses. Counted by the host.
     pub tool_uses: u64,
-    /// Of a fork: tokens of its parent's conversation that were in the cache when it began. A
-    /// fresh agent that is told as much pays for them in full.
+    /// Of a fork: tokens of its parent's conversation that were in the cache when it began. A fresh
+    /// agent with the same text pays for them in full.
     #[serde(skip_serializing_if = "is_zero")]
     pub forked_tokens: u64,
-    /// What that saved.
+    /// The saving by that.
     #[serde(skip_serializing_if = "is_free")]
     pub saved_usd: f64,
 }
@@ -323,7 +322,7 @@ impl Usage {
         self.input_tokens.saturating_add(self.output_tokens)
     }
 
-    /// What it cost, at least; none if nobody knows the price of anything in it.
+    /// The cost, at least; `None` if every price in it is unknown.
     pub fn known_cost(&self) -> Option<f64> {
         (self.unpriced_tokens == 0 || self.cost_usd > 0.0).then_some(self.cost_usd)
     }
@@ -337,7 +336,7 @@ impl Usage {
         }
     }
 
-    /// What programs are told: the sum of the tokens as well.
+    /// The JSON for programs: it has the sum of the tokens as well.
     pub fn to_json(&self) -> Value {
         let mut json = json!(self);
         json["uncachedTokens"] = self.uncached_tokens().into();
@@ -345,7 +344,7 @@ impl Usage {
         json
     }
 
-    /// What came on top of `before`.
+    /// The usage since `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self {
@@ -380,21 +379,21 @@ impl Usage {
     }
 }
 
-/// Something an agent is told.
+/// An order to an agent.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Order {
     /// Take in a message.
     Send(Message),
-    /// Break off the turn; the program goes on.
+    /// Break off the turn; the program runs on.
     Interrupt,
     /// The answer to [`Event::Permission`].
     Answer {
         /// Of which question.
         id: String,
-        /// Whether it may.
+        /// True if it may.
         allow: bool,
-        /// Why not.
+        /// The reason for a no.
         reason: Option<String>,
     },
     /// From now on it may do this without asking, by Claude Code's names; it answers with
@@ -414,8 +413,8 @@ pub enum Order {
 pub struct Message {
     /// By which its delivery is confirmed.
     pub id: Uuid,
-    /// As the model is to see it.
+    /// The text for the model.
     pub text: String,
-    /// Whether it interrupts the current step.
+    /// True if it interrupts the current step.
     pub now: bool,
 }

@@ -1,7 +1,6 @@
 //! The runtime that is ccb itself: `ccb __native`, our own loop around a model.
 //!
-//! It speaks the lines of `super::lines`; its first line says more, see
-//! [`Opening`].
+//! It speaks the lines of `super::lines`; its first line has more fields, see [`Opening`].
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The first line that our own loop gets: everything a runtime is told.
+//! The first line that our own loop gets: the whole input of a runtime.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -45,7 +45,7 @@ impl Keys {
         Self(keys)
     }
 
-    /// As an environment has them.
+    /// The keys as variables of an environment.
     pub fn into_environment(self) -> Vec<(OsString, OsString)> {
         let all = self.0.into_iter();
         all.map(|(name, value)| (name.into(), value.into()))
@@ -77,31 +77,31 @@ pub struct Opening {
     /// Replaces the usual system prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system: Option<String>,
-    /// Where it works.
+    /// Its working directory.
     pub cwd: PathBuf,
     /// A directory for temporary files, which goes when the run has ended.
     pub scratch: PathBuf,
-    /// Where the conversation is kept; `scratch` if nobody says.
+    /// The directory of the conversation; `scratch` if it is not set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub records: Option<PathBuf>,
     /// The model by any of its names.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Which service has the model, and how it is spoken to.
+    /// The service of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<Provider>,
-    /// How hard it thinks.
+    /// The model's effort of thinking.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effort: Option<String>,
-    /// The only tools it may use; none means all.
+    /// The only tools it may use; `None` allows all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
     /// Tools it must not use.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disallowed_tools: Vec<String>,
-    /// How far its tools reach.
+    /// The access its tools have to files.
     pub reach: Reach,
-    /// What it may do without asking.
+    /// The actions it may take without asking.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<String>,
     /// The most turns it may take.
@@ -112,38 +112,38 @@ pub struct Opening {
     pub max_cost_usd: Option<f64>,
     /// MCP servers it gets, ours among them.
     pub mcp_servers: Vec<McpServer>,
-    /// Those of them it does not start without.
+    /// The servers it does not start without.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub required_servers: Vec<String>,
-    /// It gets no servers but those.
+    /// True if it gets no servers but those.
     pub only_given_servers: bool,
-    /// What the repository configures may take effect.
+    /// True if the repository's configuration may take effect.
     pub trusted: bool,
     /// Directories it may also write to, such as its memory.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub also_write: Vec<PathBuf>,
-    /// How its commands are confined.
+    /// The confinement of its commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<Sandbox>,
     /// Variables that the user lets agents have besides the usual ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pass_env: Vec<String>,
-    /// What is not in the environment of its process.
+    /// Keys that are not in the environment of its process.
     #[serde(skip_serializing_if = "Keys::is_empty")]
     pub keys: Keys,
-    /// The conversation that goes on, or that a copy is made of.
+    /// The conversation to resume, or to copy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// A copy of `session` is to be made.
+    /// True if it is a copy of `session`.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub fork: bool,
-    /// The last line of `session` that the copy gets; none means all of them.
+    /// The last line of `session` that the copy gets; `None` means all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fork_at: Option<Uuid>,
 }
 
 impl Opening {
-    /// What the host says for `launch`, whose environment `keys` were taken from.
+    /// The host's first line for `launch`, whose environment `keys` were taken from.
     pub fn of(launch: Launch, keys: Keys) -> Self {
         let sees_users_servers = launch.sees_users_servers();
         let (session, fork, fork_at) = match launch.start {
@@ -181,7 +181,7 @@ impl Opening {
         }
     }
 
-    /// Which tools it may use.
+    /// The tools it may use.
     pub fn filter(&self) -> ToolFilter {
         ToolFilter::new(self.tools.clone(), self.disallowed_tools.clone())
     }

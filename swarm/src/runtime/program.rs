@@ -28,8 +28,9 @@ pub(super) fn command(words: &[String], launch: &Launch) -> Result<Command, Laun
     Ok(command)
 }
 
-/// What comes before a program that is confined to the agent's tree. Besides that it may write
-/// what it keeps itself. Board and mail it may not: the server of our own tools runs outside.
+/// The words before a program that is confined to the agent's worktree. Besides the worktree, the
+/// program may write its own files. Board and mail it may not: the server of our own tools runs
+/// outside.
 fn confined(program: &str, launch: &Launch, sandbox: &Sandbox) -> Result<Vec<OsString>, String> {
     let var = |name: &str| {
         let found = launch.env.iter().find(|(known, _)| known == name);
@@ -50,7 +51,7 @@ fn confined(program: &str, launch: &Launch, sandbox: &Sandbox) -> Result<Vec<OsS
         ("XDG_STATE_HOME", ".local/state"),
         ("XDG_CACHE_HOME", ".cache"),
     ] {
-        // Not all of it: what others keep there runs when the user logs in.
+        // Not the whole directory: other files there run when the user logs in.
         also.push(var(variable).unwrap_or_else(|| user.join(usual)).join(name));
     }
     also.extend(sandbox.write.iter().cloned());

@@ -1,27 +1,27 @@
-//! Whether an agent in this process still moves.
+//! A sign that an agent in this process still moves.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What an agent knows that its conversation does not say, for one that goes on with it. Only its
-/// runtime can look into it; whoever takes it first has it.
+/// State outside the transcript that a resumed agent needs. Only its runtime can look into it; the
+/// first caller that takes it has it.
 #[derive(Debug, Clone)]
 pub struct Known(Arc<Mutex<Option<Box<dyn Any + Send>>>>);
 
 impl Known {
-    /// Somebody knows this.
+    /// Wraps the state.
     pub fn new(known: Box<dyn Any + Send>) -> Self {
         Self(Arc::new(Mutex::new(Some(known))))
     }
 
-    /// Nothing yet.
+    /// An empty state.
     fn nothing() -> Self {
         Self(Arc::default())
     }
 
-    /// What is known, for the one who asks first.
+    /// The state, for the first caller.
     pub fn take(&self) -> Option<Box<dyn Any + Send>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
@@ -35,9 +35,9 @@ impl Known {
 #[derive(Debug, Clone)]
 pub struct Pulse {
     began: Instant,
-    /// When it last beat, in milliseconds since it began.
+    /// The time of the last beat, in milliseconds since it began.
     last: Arc<AtomicU64>,
-    /// What it knows while it has no thread.
+    /// Its state while it has no thread.
     asleep: Known,
 }
 
@@ -55,36 +55,38 @@ impl Pulse {
     /// The time between two beats.
     pub const BEAT: Duration = Duration::from_secs(1);
 
-    /// It moves.
+    /// Notes that it moves.
     pub fn beat(&self) {
         self.last.store(self.now(), Ordering::Relaxed);
     }
 
-    /// It has no thread until it is woken, so nothing can block it; it goes on with `known`.
+    /// Notes that it has no thread until it is woken, so nothing can block it; `known` is the state
+    /// it continues with.
     pub fn rest(&self, known: Box<dyn Any + Send>) {
         self.asleep.put(known);
         self.last.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// What an agent goes on with that is woken; none if somebody else goes on with it.
+    /// The state with which a woken agent continues; `None` if another one has taken over its
+    /// conversation.
     pub fn wake(&self) -> Option<Box<dyn Any + Send>> {
         let known = self.asleep.take()?;
         self.beat();
         Some(known)
     }
 
-    /// Takes what an agent knows that has no thread: it does not wake any more, and another one can
-    /// go on with its conversation.
+    /// Takes the state of an agent that has no thread: it does not wake any more, and another one
+    /// can continue its conversation.
     pub(crate) fn take_over(&self) -> Option<Known> {
         self.asleep.take().map(Known::new)
     }
 
-    /// Whether it has no thread at the moment.
+    /// True if it has no thread at the moment.
     pub fn is_at_rest(&self) -> bool {
         self.last.load(Ordering::Relaxed) == u64::MAX
     }
 
-    /// How long it has not moved.
+    /// The time since it last moved.
     pub fn silent_for(&self) -> Duration {
         let last = self.last.load(Ordering::Relaxed);
         Duration::from_millis(self.now().saturating_sub(last))

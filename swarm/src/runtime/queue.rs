@@ -4,7 +4,7 @@ use tokio::sync::mpsc;
 
 use super::{Agent, AgentPort, Event};
 
-/// How many events may wait for the host; then the program waits, too.
+/// Maximum events that wait for the host; then the program waits, too.
 const QUEUE: usize = 64;
 /// An event counts as one for each of these bytes it holds.
 const SHARE: usize = 16 * 1024;
@@ -25,8 +25,8 @@ pub fn agent() -> (Agent, AgentPort) {
     (agent, port)
 }
 
-/// Sends an event that holds about this many bytes, when there is room for it: of events over
-/// a megabyte only one is on its way. False if nobody wants events any more.
+/// Sends an event that holds about this many bytes, when there is room for it: of events over a
+/// megabyte only one is on its way. False if the host has closed the channel.
 pub async fn post(events: &mpsc::Sender<Event>, event: Event, bytes: usize) -> bool {
     let places = bytes.div_ceil(SHARE).clamp(1, QUEUE);
     let Ok(mut room) = events.reserve_many(places).await else {

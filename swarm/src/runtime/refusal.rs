@@ -47,8 +47,8 @@ pub(super) fn failed_turn(code: Option<i64>, error: &str, text: String, login: &
     }
 }
 
-/// How long the provider wants to be left alone, if it says so in words such as "retry in 12.5s",
-/// "try again in 2 minutes" or "Retry-After: 30".
+/// The wait that the provider asks for, if it says so in words such as "retry in 12.5s", "try again
+/// in 2 minutes" or "Retry-After: 30".
 pub fn retry_after(words: &str) -> Option<Duration> {
     const BEFORE: [&str; 5] = [
         "retry-after",
@@ -76,7 +76,7 @@ pub fn retry_after(words: &str) -> Option<Duration> {
     said.max()
 }
 
-/// Whether `text` contains `word`; numbers only as a whole.
+/// True if `text` contains `word`; numbers only as a whole.
 fn contains(text: &str, word: &str) -> bool {
     let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
     let number = word.bytes().all(|byte| byte.is_ascii_digit());

@@ -9,35 +9,35 @@ use super::translator::Step;
 /// The code for a method that does not exist.
 pub(super) const NO_METHOD: i64 = -32601;
 
-/// What the other side says.
+/// A message of the other side.
 #[derive(Debug)]
 pub(super) enum Incoming<'a> {
-    /// It wants an answer.
+    /// A request that wants an answer.
     Request {
         /// To be repeated in the answer.
         id: &'a Value,
-        /// What it wants.
+        /// The method.
         method: &'a str,
         /// With what.
         params: &'a Value,
     },
-    /// It tells something.
+    /// A notification.
     Notification {
-        /// What happened.
+        /// The event.
         method: &'a str,
         /// To what.
         params: &'a Value,
     },
-    /// It answers.
+    /// An answer.
     Answer {
-        /// Which request.
+        /// The id of the request.
         id: u64,
         /// A result or an error.
         result: Result<&'a Value, &'a Value>,
     },
 }
 
-/// What `message` is, if it is anything.
+/// The meaning of `message`; `None` if it has none.
 pub(super) fn read(message: &Map<String, Value>) -> Option<Incoming<'_>> {
     static NULL: Value = Value::Null;
     let method = message.get("method").and_then(Value::as_str);
@@ -63,12 +63,12 @@ pub(super) fn read(message: &Map<String, Value>) -> Option<Incoming<'_>> {
 pub(super) struct Calls<T> {
     next: u64,
     waiting: HashMap<u64, T>,
-    /// Whether messages name the version of JSON-RPC.
+    /// True if messages name the version of JSON-RPC.
     versioned: bool,
 }
 
 impl<T> Calls<T> {
-    /// No requests yet.
+    /// A connection without requests.
     pub(super) fn new(versioned: bool) -> Self {
         Self {
             next: 1,
@@ -85,12 +85,12 @@ impl<T> Calls<T> {
         self.line(json!({ "id": id, "method": method, "params": params }))
     }
 
-    /// What the request that is answered now was for.
+    /// The purpose of the request that is answered now.
     pub(super) fn answered(&mut self, id: u64) -> Option<T> {
         self.waiting.remove(&id)
     }
 
-    /// Something the other side is told.
+    /// A notification to the other side.
     pub(super) fn notify(&self, method: &str, params: &Value) -> Step {
         self.line(json!({ "method": method, "params": params }))
     }

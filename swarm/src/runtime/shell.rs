@@ -1,7 +1,7 @@
 //! The runtime that needs no model: the prompt is a command for the shell.
 //!
-//! Its exit code is its result: 0 is success. What it prints is kept, and the end of it is the
-//! result's text. It takes in no messages; a script can read its mail with `ccb mail`.
+//! Its exit code is its result: 0 is success. Its output is kept, and the end of it is the result's
+//! text. It takes in no messages; a script can read its mail with `ccb mail`.
 
 use std::io;
 
@@ -18,9 +18,9 @@ use crate::process::{Child, Ending, Processes};
 
 /// The longest command that is passed as an argument; the kernel's limit is 128 KiB.
 const MAX_ARGUMENT: usize = 100 * 1024;
-/// How much is read at once.
+/// Maximum bytes of one read.
 const CHUNK: usize = 64 * 1024;
-/// How much of the end of the output is the result.
+/// Bytes at the end of the output that are the result.
 const RESULT: usize = 16 * 1024;
 
 /// Runs commands.
@@ -48,7 +48,7 @@ impl Runtime for ShellRuntime {
         Abilities {
             messages: Messages::Never,
             interrupt: false,
-            // There is nothing to remember: running the command again is going on.
+            // There is nothing to remember: a resume runs the command again.
             resume: true,
             fork: false,
             read_only: false,
@@ -81,7 +81,7 @@ impl Runtime for ShellRuntime {
 }
 
 async fn translate(child: Child, port: AgentPort) {
-    // Orders are not read: a command cannot be told anything.
+    // Orders are not read: a command takes none.
     let AgentPort { events, orders } = port;
     drop(orders);
     let started = Event::Started {

@@ -17,7 +17,7 @@ pub(super) fn say(translator: &mut impl Translator, line: &str) -> Steps {
     translator.heard(&message).unwrap()
 }
 
-/// What the host is told.
+/// The events for the host.
 pub(super) fn events(steps: &Steps) -> Vec<Event> {
     let events = steps.iter().filter_map(|step| match step {
         Step::Event(event) => Some(event.clone()),
@@ -26,7 +26,7 @@ pub(super) fn events(steps: &Steps) -> Vec<Event> {
     events.collect()
 }
 
-/// What the program is told.
+/// The lines to the program.
 pub(super) fn lines(steps: &Steps) -> Vec<Value> {
     let lines = steps.iter().filter_map(|step| match step {
         Step::Line(line) => Some(line.clone()),
@@ -35,7 +35,7 @@ pub(super) fn lines(steps: &Steps) -> Vec<Value> {
     lines.collect()
 }
 
-/// What happened, one word each.
+/// The events, one word each.
 pub(super) fn words(steps: &Steps) -> Vec<String> {
     let words = events(steps).into_iter().map(|event| match event {
         Event::Started { .. } => "started".to_owned(),

@@ -1,8 +1,8 @@
-//! What the runtimes for programs that speak JSON in lines have in common.
+//! The common part of the runtimes for programs that speak JSON in lines.
 //!
-//! Each of them is a [`Translator`]: a state machine that is told what the program said and what
-//! the host orders, and answers with [`Step`]s. It does no input or output, so it is tested with
-//! recorded lines. [`drive`] connects one to a real program.
+//! Each of them is a [`Translator`]: a state machine that gets the program's lines and the host's
+//! orders, and answers with [`Step`]s. It does no input or output, so it is tested with recorded
+//! lines. [`drive`] connects one to a real program.
 
 use std::collections::VecDeque;
 
@@ -19,14 +19,14 @@ use crate::process::Child;
 const MAX_LINE: usize = 32 * 1024 * 1024;
 /// The longest line of error output that is kept together.
 const MAX_ERROR_LINE: usize = 64 * 1024;
-/// How many lines may wait for a program that does not read. One that lets more pile up gets no
+/// Maximum lines that wait for a program that does not read. One that lets more pile up gets no
 /// more: it asks without listening.
 const UNREAD: usize = 1024;
 
-/// How many questions of a program may be open. One that asks more is told no.
+/// Maximum open questions of a program. Further ones are denied.
 pub(super) const OPEN_QUESTIONS: usize = 256;
 
-/// What a translator wants done.
+/// An action that a translator asks for.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Step {
     /// Tell the host.
@@ -38,7 +38,7 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    /// Something about the program for whoever reads what it prints.
+    /// A note about the program for the readers of its output.
     pub(super) fn note(words: &str) -> Self {
         Self::Event(Event::Output {
             stream: Stream::Stderr,
@@ -47,7 +47,7 @@ impl Step {
     }
 }
 
-/// What a translator wants done, in order.
+/// The actions that a translator asks for, in order.
 pub(crate) type Steps = Vec<Step>;
 
 /// A protocol as a state machine.
@@ -55,7 +55,7 @@ pub(crate) trait Translator: Send + 'static {
     /// The longest line that is read as a message; so much of one may be kept in memory.
     const MAX_LINE: usize = MAX_LINE;
 
-    /// The program has been started.
+    /// The steps at the program's start.
     fn begin(&mut self) -> Steps;
 
     /// The program said this. None: it is not part of the protocol.
@@ -81,7 +81,7 @@ async fn connect<T: Translator>(child: Child, translator: T, port: AgentPort) {
     let mut ended = end.clone();
     let stdin = child.stdin;
     tokio::spawn(async move {
-        // What nobody reads any more is not worth waiting for.
+        // If the program has closed its input, its lines are not worth waiting for.
         tokio::select! {
             () = write(stdin, lines) => {}
             _ = ended.ending() => {}
@@ -133,7 +133,7 @@ impl<T: Translator> Talk<T> {
                 order = next_order(&mut orders) => match order {
                     Some(order) => self.translator.told(order),
                     None => {
-                        // Nobody is left who could say more.
+                        // The host has dropped its end.
                         orders = None;
                         self.translator.told(Order::Finish)
                     }
@@ -163,7 +163,7 @@ impl<T: Translator> Talk<T> {
         vec![Step::Event(output(Stream::Stdout, line))]
     }
 
-    /// What was made of a line of this length. False if nobody listens any more.
+    /// Carries out the steps for a line of this length. False if the host has closed the channel.
     async fn carry_out(&mut self, steps: Steps, mut length: usize) -> bool {
         let mut steps = VecDeque::from(steps);
         while let Some(step) = steps.pop_front() {
@@ -175,7 +175,7 @@ impl<T: Translator> Talk<T> {
                     }
                 }
                 Step::Line(line) => {
-                    // After the end of its input, or when it does not read: it cannot be told.
+                    // After the end of its input, or when it does not read, no line reaches it.
                     let sent = self.to_program.as_ref().map(|queue| queue.try_send(line));
                     if let Some(Err(mpsc::error::TrySendError::Full(_))) = sent {
                         let bytes = b"[the program does not read what it is told]\n".to_vec();

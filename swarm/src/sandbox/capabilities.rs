@@ -1,15 +1,15 @@
-//! What root may do beyond files, taken from a confined program.
+//! Rights of root beyond files, taken from a confined program.
 //!
-//! Landlock decides on files. Root types into any terminal (`TIOCSTI`), makes a device in the worktree
-//! and writes a disk through it, loads modules, and looks into processes; none of that writes a file
-//! outside.
+//! Landlock decides on files. Root types into any terminal (`TIOCSTI`), makes a device in the
+//! worktree and writes a disk through it, loads modules, and looks into processes; none of that
+//! writes a file outside.
 
 use rustix::io::Errno;
 use rustix::thread::{
     CapabilitySet, capabilities, remove_capability_from_bounding_set, set_capabilities,
 };
 
-/// What no agent needs to work on files of its user.
+/// Capabilities that no agent needs to work on files of its user.
 const LOST: CapabilitySet = CapabilitySet::SYS_ADMIN
     .union(CapabilitySet::AUDIT_CONTROL)
     .union(CapabilitySet::BPF)
@@ -36,8 +36,8 @@ pub(super) fn drop_those_of_root() -> Result<(), Errno> {
         return Ok(());
     }
     for one in LOST {
-        // Where that is not allowed, what follows does it as well: a confined program gains nothing
-        // by starting another one (no_new_privs).
+        // Where that is not allowed, the next step does it as well: a confined program gains
+        // nothing by starting another one (no_new_privs).
         match remove_capability_from_bounding_set(one) {
             // A kernel that does not know it does not give it.
             Ok(()) | Err(Errno::PERM | Errno::INVAL) => {}

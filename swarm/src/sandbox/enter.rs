@@ -22,7 +22,7 @@ pub const EXIT_NOT_CONFINED: u8 = 125;
 
 /// Older versions let a confined program empty files anywhere, so they do not count.
 const LEAST: ABI = ABI::V3;
-/// Whatever the kernel knows of this is used.
+/// The newest version; the kernel applies the part it knows.
 const BEST: ABI = ABI::V9;
 
 /// Confines this process and becomes the program; returns only if that failed, with the reason.
@@ -45,8 +45,8 @@ pub fn main(args: &[OsString]) -> String {
     format!("cannot start {}: {error}", program.display())
 }
 
-/// Becomes the program that takes the network away, which starts this one again. It has to come first:
-/// who is confined may not make namespaces.
+/// Becomes the program that takes the network away, which starts this one again. It has to come
+/// first: a confined process may not make namespaces.
 fn start_through(mut confinement: Confinement, rest: &[OsString]) -> String {
     let through = std::mem::take(&mut confinement.through);
     let own = match descriptor_of_own_program() {
@@ -67,8 +67,8 @@ fn start_through(mut confinement: Confinement, rest: &[OsString]) -> String {
     format!("cannot start {program}: {error}")
 }
 
-/// Stays open in whatever this process becomes. It names this program even if its file was replaced
-/// since, and allows nothing but to start it.
+/// Stays open in any program this process becomes. It names this program even if its file was
+/// replaced since, and allows nothing but to start it.
 fn descriptor_of_own_program() -> rustix::io::Result<OwnedFd> {
     rustix::fs::open("/proc/self/exe", OFlags::PATH, Mode::empty())
 }
@@ -102,7 +102,7 @@ fn ruleset(network: bool) -> Result<RulesetCreated, RulesetError> {
     ruleset.create()
 }
 
-/// Whether the kernel lets a process confine itself.
+/// An error if the kernel does not let a process confine itself.
 pub(super) fn probe() -> Result<(), String> {
     ruleset(true).map(drop).map_err(|error| {
         format!(
@@ -112,7 +112,7 @@ pub(super) fn probe() -> Result<(), String> {
     })
 }
 
-/// Whether the kernel can refuse TCP connections.
+/// True if the kernel can refuse TCP connections.
 pub(super) fn refuses_tcp() -> bool {
     Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)

@@ -1,8 +1,8 @@
-//! The working tree that a program is in.
+//! The worktree that a program is in.
 
 use std::path::{Path, PathBuf};
 
-/// The working tree that `dir` is in: the nearest directory above with a `.git`, else `dir`.
+/// The worktree that `dir` is in: the nearest directory above with a `.git`, else `dir`.
 pub fn tree_around(dir: &Path) -> PathBuf {
     let mut above = dir.ancestors();
     let tree = above.find(|dir| std::fs::symlink_metadata(dir.join(".git")).is_ok());

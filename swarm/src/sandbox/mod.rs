@@ -1,9 +1,9 @@
 //! Confining commands to an agent's worktree, with Linux's Landlock.
 //!
-//! Landlock binds the thread that asks for it and everything it starts, for good. So it is asked
-//! for by a process of its own: `ccb __confined JSON PROGRAM …` confines itself and becomes the
-//! program. What a confined program may write is a list of directories; it reads and runs
-//! whatever the user can. What that does not cover is in docs/security.md.
+//! Landlock binds the thread that asks for it and everything it starts, for good. So a process of
+//! its own asks for it: `ccb __confined JSON PROGRAM …` confines itself and becomes the program. A
+//! confined program may write to a list of directories; it reads and runs whatever the user can.
+//! The limits of that are in docs/security.md.
 
 mod capabilities;
 mod enter;
@@ -31,13 +31,13 @@ const DEVICES: [&str; 8] = [
     "/dev/zero",
 ];
 
-/// How an agent's commands are confined, as settings say it.
+/// The confinement of an agent's commands in the settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Sandbox {
-    /// They reach the network.
+    /// True if they reach the network.
     pub network: bool,
-    /// What they may write besides the worktree, such as a package manager's cache.
+    /// The places they may write to besides the worktree, such as a package manager's cache.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<PathBuf>,
 }
@@ -51,12 +51,13 @@ impl Default for Sandbox {
     }
 }
 
-/// What one program may do.
+/// The permissions of one program.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
-    /// Below these, and nowhere else, it may write. What is not there is left out.
+    /// Below these directories, and nowhere else, it may write. Those that do not exist are left
+    /// out.
     pub write: Vec<PathBuf>,
-    /// It reaches the network.
+    /// True if it reaches the network.
     pub network: bool,
     /// The words of a program through which the helper starts itself once more, without a network.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -64,7 +65,7 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// For a program in `tree`: that, and `also`.
+    /// The confinement of a program in `tree`: it may write to that, and to `also`.
     pub fn of_tree(tree: &Path, also: impl IntoIterator<Item = PathBuf>, network: bool) -> Self {
         let mut write = vec![tree.to_owned()];
         write.extend(also);
@@ -82,8 +83,8 @@ impl Confinement {
 
     /// The words that come before a program and its arguments. `helper` is a ccb.
     ///
-    /// The helper comes first, so that it can be named `/proc/self/exe`: others than root may not
-    /// look at `/proc/PID/exe` of whoever starts it, because hosts and loops keep their keys from
+    /// The helper comes first, so that it can be named `/proc/self/exe`: users other than root may
+    /// not look at `/proc/PID/exe` of its starter, because hosts and loops keep their keys from
     /// others of the same user.
     pub fn words(&self, helper: &Path) -> Result<Vec<OsString>, String> {
         support()?;
@@ -107,12 +108,12 @@ pub fn this_is_ccb() {
     HELPER.get_or_init(|| PathBuf::from("/proc/self/exe"));
 }
 
-/// What can be started as the helper, if this process is a ccb.
+/// The program to start as the helper, if this process is a ccb.
 pub fn helper() -> Option<&'static Path> {
     HELPER.get().map(PathBuf::as_path)
 }
 
-/// Whether programs can be confined here; if not, why, in a sentence for people.
+/// An error if programs cannot be confined here: the reason, in a sentence for people.
 pub fn support() -> Result<(), String> {
     static SUPPORT: OnceLock<Result<(), String>> = OnceLock::new();
     SUPPORT.get_or_init(enter::probe).clone()

@@ -20,7 +20,7 @@ const WITHOUT: [&[&str]; 2] = [
     &["unshare", "--map-current-user", "--net", "--"],
 ];
 
-/// The words that come before a program that is to have no network; none if Landlock alone has to
+/// The words that come before a program that is to have no network; empty if Landlock alone has to
 /// do, which refuses TCP and nothing else.
 pub(super) fn off() -> Result<Vec<String>, String> {
     static OFF: OnceLock<Result<Vec<String>, String>> = OnceLock::new();

@@ -14,11 +14,11 @@ use super::Item;
 
 const VERSION: u64 = 1;
 
-/// What the user trusts of one repository.
+/// The items of one repository that the user trusts.
 #[derive(Debug, Clone)]
 pub struct Trust {
     directory: PathBuf,
-    /// The git directory all its working trees share.
+    /// The git directory all its worktrees share.
     repository: String,
     lock_timeout: Duration,
 }
@@ -51,8 +51,8 @@ impl Trust {
         Ok(items.map_or_else(Vec::new, |items| items.keys().cloned().collect()))
     }
 
-    /// Trusts these, too. What was trusted before stays so until it is revoked: branches may
-    /// have different versions of a script.
+    /// Trusts these, too. Items that were trusted before stay so until they are revoked: branches
+    /// may have different versions of a script.
     pub fn grant(&self, items: &[Item], clock: &dyn Clock) -> Result<()> {
         let now = rfc3339(clock.now_ms());
         self.change(|repositories| {
@@ -70,7 +70,7 @@ impl Trust {
         })
     }
 
-    /// Trusts nothing of the repository any more; says whether it did before.
+    /// Trusts nothing of the repository any more; true if it did before.
     pub fn revoke(&self) -> Result<bool> {
         let mut was = false;
         self.change(|repositories| {

@@ -1,9 +1,9 @@
-//! What of a repository may run code, or see more of the user's environment, and which of it
-//! the user trusts.
+//! The parts of a repository that may run code, or see more of the user's environment, and those of
+//! them that the user trusts.
 //!
-//! Trust is given to things, not to places: an [`Item`] is trusted by what it would run, with
-//! the scripts of the repository it names, for one repository. If any of that changes, it has
-//! to be given again. Nothing implies it.
+//! Trust is given to things, not to places: an [`Item`] is trusted by what it would run, with the
+//! scripts of the repository it names, for one repository. If any of that changes, it has to be
+//! given again. Nothing implies it.
 
 mod file;
 mod scripts;
@@ -24,7 +24,7 @@ use crate::definitions::{Definitions, Found, McpServer};
 use crate::hooks::{Hook, HookEvent, Hooks};
 
 store::words! {
-    /// What kind of thing a repository brings along.
+    /// The kinds of things in a repository that need the user's trust.
     pub enum Kind {
         /// A hook of ours.
         Hook = "hook",
@@ -36,25 +36,25 @@ store::words! {
         Runtime = "runtime",
         /// A service that gets conversations, and perhaps a key.
         Provider = "provider",
-        /// A command for every new working tree.
+        /// A command for every new worktree.
         SetUp = "setup",
         /// A variable agents get to see.
         Environment = "environment",
         /// An MCP server of the repository.
         Server = "mcp-server",
-        /// What the repository configures for an agent's program itself.
+        /// The repository's configuration of an agent's program itself.
         ProgramSettings = "program-settings",
-        /// What a coordinator is told.
+        /// The instructions for a coordinator.
         Coordinator = "coordinator",
     }
 }
 
-/// Where commands find the files they name.
+/// The directories in which commands find the files they name.
 #[derive(Debug, Clone, Copy)]
 pub struct Places<'a> {
-    /// The working tree they run in. An agent may have changed what is there.
+    /// The worktree they run in. An agent may have changed what is there.
     pub tree: &'a Path,
-    /// What `CLAUDE_PROJECT_DIR` is.
+    /// The value of `CLAUDE_PROJECT_DIR`.
     pub project: &'a Path,
 }
 
@@ -68,14 +68,14 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Something a repository brings along that needs the user's word.
+/// A thing in a repository that needs the user's trust.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Item {
-    /// What kind of thing it is.
+    /// Its kind.
     pub kind: Kind,
     /// The event, the runtime, the agent: what it is for.
     pub name: String,
-    /// What it would run, or let through.
+    /// The command that it would run, or the variables that it would let through.
     pub what: String,
     /// The file that says so.
     pub file: Option<PathBuf>,
@@ -100,7 +100,7 @@ impl Item {
         self
     }
 
-    /// Something that consists of configuration, with the files that any text in it names.
+    /// An item that consists of configuration, with the files that any text in it names.
     fn configured(
         kind: Kind,
         name: impl Into<String>,
@@ -120,7 +120,7 @@ impl Item {
         item.naming(&[&hook.command], places)
     }
 
-    /// The command for new working trees.
+    /// The command for new worktrees.
     pub fn set_up(command: &SetUpCommand, places: Places<'_>) -> Self {
         let what = command.command.clone();
         let item = Self::new(Kind::SetUp, "worktree.setup", what, Some(&command.file));
@@ -165,7 +165,7 @@ impl Item {
         Self::new(Kind::Environment, "agents.env", what, Some(&variable.file))
     }
 
-    /// An MCP server that an agent's definition brings along; `None` for one that is only named.
+    /// An MCP server that an agent's definition contains; `None` for one that is only named.
     pub fn agent_server(found: &Found, server: &McpServer, places: Places<'_>) -> Option<Self> {
         let McpServer::Inline { name, config } = server else {
             return None;
@@ -190,22 +190,22 @@ impl Item {
         Some(Self::configured(kind, name, &hooks, file, places))
     }
 
-    /// An MCP server that the repository configures for everybody.
+    /// An MCP server that the repository configures for all its users.
     pub fn server(name: &str, config: &Map<String, Value>, places: Places<'_>) -> Self {
         let config = Value::Object(config.clone());
         let file = places.project.join(SERVERS);
         Self::configured(Kind::Server, name, &config, Some(&file), places)
     }
 
-    /// What Claude Code's settings files in `dir` say for that program itself; our own hooks
-    /// are listed one by one.
+    /// The settings in Claude Code's files in `dir` for that program itself; our own hooks are
+    /// listed one by one.
     pub fn program_settings(dir: &Path, places: Places<'_>) -> Vec<Self> {
         let files = ["settings.json", "settings.local.json"];
         let items = files.iter().filter_map(|name| {
             let file = dir.join(".claude").join(name);
             let bytes = match atomic::read(&file) {
                 Ok(bytes) => bytes?,
-                // What nobody can read nobody has seen.
+                // A file that cannot be read was not reviewed.
                 Err(error) => error.to_string().into_bytes(),
             };
             let mut settings = match serde_json::from_slice::<Value>(&bytes) {
@@ -233,20 +233,20 @@ impl Item {
         items.collect()
     }
 
-    /// What the repository wants a coordinator to be told; none if it says nothing about it.
+    /// The repository's instructions for a coordinator; `None` if it has none.
     pub fn coordinator(places: Places<'_>) -> Option<Self> {
         let file = places.project.join(COORDINATOR);
         let what = match atomic::read(&file) {
             Ok(bytes) => String::from_utf8_lossy(&bytes?).into_owned(),
-            // What nobody can read nobody has seen.
+            // A file that cannot be read was not reviewed.
             Err(error) => error.to_string(),
         };
         let name = "coordinator.md";
         Some(Self::new(Kind::Coordinator, name, what, Some(&file)))
     }
 
-    /// What it is known by. It changes with everything that would run, and only with that: the
-    /// same thing in another working tree is the same.
+    /// The id of the item. It changes with everything that would run, and only with that: the same
+    /// thing in another worktree has the same id.
     pub fn id(&self) -> String {
         let mut hash = Sha256::new();
         let mut add = |text: &[u8]| {
@@ -281,15 +281,15 @@ impl Item {
     }
 }
 
-/// Where a repository says what a coordinator is told.
+/// The file with a repository's instructions for a coordinator.
 pub const COORDINATOR: &str = ".claude/coordinator.md";
-/// Where a repository names its MCP servers.
+/// The file in which a repository names its MCP servers.
 pub const SERVERS: &str = ".mcp.json";
 
 /// Servers as they are configured, by name.
 pub type Servers = Vec<(String, Map<String, Value>)>;
 
-/// What a file says under `mcpServers`; one that is not there names none.
+/// The `mcpServers` of a file; a file that does not exist names none.
 pub fn servers_of(file: &Path) -> Result<Servers, String> {
     let words = |why: &dyn std::fmt::Display| format!("{}: {why}", file.display());
     let bytes = match atomic::read(file) {
@@ -321,8 +321,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Everything the repository brings along that needs the user's word. `own` is the
-/// user's own settings file.
+/// All items of the repository that need the user's trust. `own` is the user's own settings file.
 pub fn gather(
     settings: &Settings,
     own: &Path,

@@ -1,7 +1,7 @@
 //! The files of a repository that a command names.
 //!
-//! A hook that runs `.claude/check.sh` would run something else if that file changed. What such
-//! a file itself runs is not looked at: a user who trusts `make test` trusts the makefile.
+//! A hook that runs `.claude/check.sh` would run something else if that file changed. The commands
+//! in such a file are not read: a user who trusts `make test` trusts the makefile.
 
 use std::fs::File;
 use std::io;
@@ -18,7 +18,7 @@ pub(super) struct Script {
     pub(super) hash: String,
 }
 
-/// How the project is written in commands.
+/// The forms of the project's directory in commands.
 const PROJECT: [&str; 2] = ["$CLAUDE_PROJECT_DIR", "${CLAUDE_PROJECT_DIR}"];
 
 /// The files of the repository that are named in `texts`.
@@ -59,7 +59,7 @@ fn script(word: &str, tree: &Path, project: &Path) -> Option<Script> {
         .find_map(|root| real.strip_prefix(root).ok());
     let path = inside?.to_string_lossy().into_owned();
     let mut hash = Sha256::new();
-    // One that cannot be read is one that nobody has seen.
+    // A file that cannot be read was not reviewed.
     let read = File::open(&real).and_then(|mut file| io::copy(&mut file, &mut Hashing(&mut hash)));
     let hash = match read {
         Ok(_) => super::hex(&hash.finalize()),

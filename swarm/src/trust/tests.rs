@@ -43,7 +43,7 @@ fn an_item_changes_with_what_would_run_and_only_with_that() {
     );
     put(&root.join("a/check.sh"), "one");
     assert_eq!(before, id("a/check.sh --all", root));
-    // The same in another tree is the same.
+    // The same in another worktree is the same.
     let other = tempfile::tempdir().unwrap();
     put(&other.path().join("a/check.sh"), "one");
     assert_eq!(before, id("a/check.sh --all", other.path()));

@@ -11,24 +11,24 @@ use crate::run::meta::RunState;
 use crate::run::services::Child;
 use crate::runtime::{Order, TurnStatus};
 
-/// How often one that waits for its agents looks whether they have ended. They ring when they
-/// tell it of their end; this is for those whose end is not told.
+/// Interval at which an agent that waits for its agents checks if they have ended. They ring when
+/// they report their end; this is for those that do not.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// How long agents that were asked to end may take longer than they were given.
+/// Maximum delay of agents that were asked to end, beyond their grace.
 const LENIENCE: Duration = Duration::from_secs(2);
 
-/// What is known of the agents somebody has started.
+/// The agents that this one has started.
 #[derive(Debug, Default)]
 pub(crate) struct Children {
-    /// When to look again, if it waits for them.
+    /// The time to look again, if it waits for them.
     next_look: Option<Instant>,
-    /// Those that were asked to end.
+    /// The agents that were asked to end.
     stopped: Vec<Child>,
 }
 
 impl Life<'_> {
-    /// Whether agents it has started still run and it waits for them. One that failed does not
-    /// wait: nothing would come of it.
+    /// True if agents it has started still run and it waits for them. One that failed does not
+    /// wait: it could not use their results.
     pub(crate) fn waits_for_children(&mut self) -> bool {
         let well = |status| status == TurnStatus::Completed;
         let done = self
@@ -47,7 +47,7 @@ impl Life<'_> {
         })
     }
 
-    /// When to look at its agents again.
+    /// The time to look at its agents again.
     pub(crate) fn children_due(&self) -> Option<Instant> {
         self.children.next_look.filter(|_| !self.busy)
     }
@@ -89,8 +89,8 @@ impl Life<'_> {
         self.record.note(words);
     }
 
-    /// Waits until those have ended that were asked to; whoever takes too long is killed with
-    /// everything else it has started.
+    /// Waits until the agents that were asked to end have ended; one that takes too long is killed
+    /// with everything else it has started.
     pub(crate) async fn children_have_ended(&mut self, grace: Duration) {
         if self.stopping.why().is_none() {
             self.stop_children(grace);
@@ -104,7 +104,7 @@ impl Life<'_> {
         }
     }
 
-    /// Which agents were stopped with it.
+    /// The agents that were stopped with it.
     pub(crate) fn stopped_children(&self) -> Option<String> {
         let stopped = &self.children.stopped;
         let name = |child: &Child| format!("{} ({})", child.id, child.description);

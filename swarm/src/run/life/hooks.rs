@@ -1,6 +1,6 @@
-//! Hooks on an agent's start, its end and its idleness. Its host runs them: they are its
-//! children like the agent itself, so whatever happens to anybody they end with the run, and the
-//! run is written down before the first of them starts.
+//! Hooks on an agent's start, its end and its idleness. Its host runs them: they are its children
+//! like the agent itself, so they end with the run whatever happens, and the run is written down
+//! before the first of them starts.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use crate::run::services::HookCall;
 use crate::run::transcript::Entry;
 use crate::runtime::{Message, Messages, Order, TurnStatus};
 
-/// What is heard of hooks.
+/// A message from the hooks.
 #[derive(Debug)]
 pub(crate) enum Said {
     /// All that were waited for have answered.
@@ -24,7 +24,7 @@ pub(crate) enum Said {
         event: HookEvent,
         outcome: Outcome,
     },
-    /// One that nobody waited for has.
+    /// A hook that no caller waited for has answered.
     Late(Box<Late>),
 }
 
@@ -36,15 +36,15 @@ pub(crate) struct Hooking {
     guard: LoopGuard,
     /// Counts what was asked; an answer to an earlier question does not count any more.
     number: u64,
-    /// An answer is waited for.
+    /// True if the host waits for an answer.
     asked: bool,
-    /// The agent would end, but a hook in the background may still wake it.
+    /// True if the agent would end, but a hook in the background may still wake it.
     lingering: bool,
-    /// How many hooks are running.
+    /// The number of running hooks.
     going: Arc<AtomicUsize>,
-    /// The agent goes on because a hook said so.
+    /// True if the agent continues because a hook said so.
     active: bool,
-    /// A hook said no to the end of an agent that cannot go on.
+    /// The no of a hook to the end of an agent that cannot continue.
     pub(crate) refused: Option<String>,
 }
 
@@ -65,12 +65,12 @@ impl Hooking {
         (hooking, heard)
     }
 
-    /// Whether the run waits for hooks.
+    /// True if the run waits for hooks.
     pub(crate) fn pending(&self) -> bool {
         self.asked || (self.lingering && self.is_going())
     }
 
-    /// Whether hooks run, waited for or not.
+    /// True if hooks run, waited for or not.
     pub(crate) fn is_busy(&self) -> bool {
         self.asked || self.lingering || self.is_going()
     }
@@ -79,7 +79,7 @@ impl Hooking {
         self.going.load(Ordering::Relaxed) > 0
     }
 
-    /// Something else has begun: what was asked does not matter any more.
+    /// Drops the open question, as other work has begun.
     pub(crate) fn forget(&mut self) {
         self.asked = false;
         self.lingering = false;
@@ -99,7 +99,7 @@ impl Hooking {
 }
 
 impl Life<'_> {
-    /// What is to be asked at `event`; none if there is nobody to ask.
+    /// The hooks to run at `event`; `None` if there are none.
     fn call(&mut self, event: HookEvent) -> Option<HookCall> {
         let mut call = match self.services.hooks(event) {
             Ok(call) => call,
@@ -122,7 +122,8 @@ impl Life<'_> {
         (!call.run.is_empty()).then_some(call)
     }
 
-    /// Asks whether the agent may start; the answer is what it is to know, or why not.
+    /// Asks the hooks if the agent may start; returns their texts for the agent, or the reason for
+    /// a no.
     pub(crate) async fn ask_to_start(&mut self) -> Result<Vec<String>, String> {
         let event = HookEvent::SubagentStart;
         let Some(call) = self.call(event) else {
@@ -140,7 +141,7 @@ impl Life<'_> {
         }
     }
 
-    /// Asks whether the agent may end, or be idle. False if there is nobody to ask.
+    /// Asks the hooks if the agent may end, or be idle. False if there are none.
     pub(crate) fn ask_to_rest(&mut self, event: HookEvent) -> bool {
         let Some(call) = self.call(event) else {
             return false;
@@ -163,7 +164,7 @@ impl Life<'_> {
         true
     }
 
-    /// Whether the agent's end has to wait for hooks in the background.
+    /// True if the agent's end has to wait for hooks in the background.
     pub(crate) fn lingers(&mut self) -> bool {
         self.hooking.lingering = self.hooking.is_going();
         self.hooking.lingering
@@ -210,8 +211,8 @@ impl Life<'_> {
         self.settle_down(false, orders).await;
     }
 
-    /// Whether a no is followed: not if the turn went wrong, which another one would not mend,
-    /// and not for ever.
+    /// True if a no is followed: not if the turn went wrong, which another one would not mend, and
+    /// not for ever.
     fn follows(&mut self, event: HookEvent, command: &str, reason: &str) -> bool {
         let name = event.as_str();
         let turn = self.last_turn.as_ref();
@@ -276,7 +277,7 @@ impl Life<'_> {
         self.end_of_lingering(orders).await;
     }
 
-    /// Nobody is left who could wake an agent that is about to end.
+    /// No hook is left that could wake an agent that is about to end.
     async fn end_of_lingering(&mut self, orders: &Sender<Order>) {
         let waits = self.hooking.lingering && !self.hooking.asked && !self.busy;
         if waits && !self.hooking.is_going() && self.stopping.why().is_none() {
@@ -298,7 +299,7 @@ impl Life<'_> {
         }
     }
 
-    /// Tells whoever started the run, and writes it down.
+    /// Reports to the run's starter, and writes the report down.
     fn report(&mut self, text: &str) {
         let text = self.redactor.text(text);
         self.record.note(text.clone());

@@ -1,5 +1,5 @@
-//! What keeps a running agent from going on: its own limits, its team's, a provider that refuses,
-//! the same failure over and over.
+//! The limits that stop a running agent: its own, its team's, a provider that refuses, and the same
+//! failure over and over.
 
 use std::time::Duration;
 
@@ -18,23 +18,23 @@ use crate::run::services::MayBegin;
 use crate::run::stop::Why;
 use crate::runtime::{Event, Message, Messages, Order, TurnEnd, TurnStatus, retry_after};
 
-/// How long one waits that was refused, if nobody can say.
+/// Wait after a refusal that names no time.
 const UNKNOWN: Duration = Duration::from_secs(60);
 
 /// The next turn is held back.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hold {
-    /// When it is asked again whether it may begin.
+    /// The time at which the host asks again if it may begin.
     pub(crate) until: Instant,
-    /// The last turn came to nothing and is to be taken up again.
+    /// True if the last turn had no result and has to be repeated.
     pub(crate) again: bool,
 }
 
-/// A failure, and what the agent's tree looked like then.
+/// A failure, and the state of the agent's worktree at that time.
 pub(crate) type Failure = (String, Option<String>);
 
 impl Life<'_> {
-    /// Looks whether this event is one too many.
+    /// Checks if this event exceeds a limit.
     pub(crate) fn weigh(&mut self, event: &Event) {
         if let Some(what) = self.meter.heard(event, &self.used) {
             self.over(ExitReason::Limit, what);
@@ -57,7 +57,7 @@ impl Life<'_> {
         }
     }
 
-    /// It is to end; the first reason counts.
+    /// Notes that it has to end; the first reason counts.
     fn over(&mut self, reason: ExitReason, why: String) {
         if self.stopping.why().is_none() && self.over.is_none() {
             self.over = Some(Why::Over(reason, why));
@@ -83,7 +83,7 @@ impl Life<'_> {
         }
     }
 
-    /// Looks at what nobody tells of.
+    /// Checks the limits, whose changes send no event.
     pub(crate) fn tick_limits(&mut self) {
         match self.services.team_late() {
             Ok(Some(what)) => self.over(ExitReason::Limit, what),
@@ -92,11 +92,11 @@ impl Life<'_> {
         }
     }
 
-    /// When something about limits is due.
+    /// The time of the next check of limits.
     pub(crate) fn limits_due(&self) -> Option<Instant> {
         let hold = self.hold.map(|hold| hold.until);
         let mut all = [hold, self.meter.deadline(), self.give_up_at()].into_iter();
-        // What is being ended has no limits any more.
+        // An agent that is being ended has no limits any more.
         match self.stopping.why() {
             None => all.by_ref().flatten().min(),
             Some(_) => None,
@@ -108,7 +108,7 @@ impl Life<'_> {
         self.refused_since?.checked_add(self.options.give_up)
     }
 
-    /// Something about limits is due.
+    /// Checks the limits when their time has come.
     pub(crate) async fn limits_are_due(&mut self, orders: &Sender<Order>) {
         let now = Instant::now();
         if !self.end_if_late() && self.hold.is_some_and(|hold| hold.until <= now) {
@@ -116,7 +116,7 @@ impl Life<'_> {
         }
     }
 
-    /// Ends it if it has no time left, or has waited long enough; says whether.
+    /// Ends it if it has no time left, or has waited long enough; true if so.
     pub(crate) fn end_if_late(&mut self) -> bool {
         let now = Instant::now();
         if self.meter.deadline().is_some_and(|at| at <= now) {
@@ -136,7 +136,7 @@ impl Life<'_> {
         self.over(ExitReason::Quota, format!("{why}; it has waited {waited}"));
     }
 
-    /// Whether a turn may begin now. If not, it is held back, or the agent ends.
+    /// True if a turn may begin now. If not, it is held back, or the agent ends.
     pub(crate) fn may_begin(&mut self) -> bool {
         if let Some(what) = self.meter.before_turn(&self.used) {
             self.over(ExitReason::Limit, what);
@@ -161,7 +161,7 @@ impl Life<'_> {
                 self.over(ExitReason::Limit, what);
                 false
             }
-            // What cannot be told holds nobody back who was not refused.
+            // An error here does not hold an agent back whose provider did not refuse.
             Err(error) => {
                 tracing::warn!(%error, "cannot tell whether a turn may begin");
                 if again {
@@ -186,7 +186,7 @@ impl Life<'_> {
         });
     }
 
-    /// Somebody rang, or it is time: goes on if it may.
+    /// After a ring or a wait: continues if it may.
     pub(crate) async fn look_at_gate(&mut self, orders: &Sender<Order>) {
         let Some(hold) = self.hold else {
             return;
@@ -206,7 +206,7 @@ impl Life<'_> {
         self.fetch_mail(orders).await;
     }
 
-    /// A turn is over: says whether it is to be taken up again later.
+    /// Weighs a turn that is over; true if it has to be repeated later.
     pub(crate) fn weigh_turn(&mut self, turn: &TurnEnd) -> bool {
         self.report_usage();
         match turn.status {
@@ -243,7 +243,8 @@ impl Life<'_> {
         }
     }
 
-    /// What keeps an agent whose turn is over from waiting for another one.
+    /// Checks the limits after a turn, so that an agent at its limit does not wait for another
+    /// turn.
     pub(crate) fn weigh_next(&mut self) {
         if self.repeated {
             let what = self.failure.as_ref().map(|failure| failure.0.clone());
@@ -259,7 +260,7 @@ impl Life<'_> {
         }
     }
 
-    /// The same before there is an agent: whether the run is to end without ever having one.
+    /// The same before there is an agent; true if the run has to end without ever having one.
     pub(crate) fn end_before_start(&mut self) -> bool {
         if let Some(why) = self.over.take() {
             self.stop_before_start(why);
@@ -267,7 +268,7 @@ impl Life<'_> {
         self.stopping.why().is_some()
     }
 
-    /// There is nobody yet who would have to be ended.
+    /// Notes the reason to end while no agent runs yet.
     pub(crate) fn stop_before_start(&mut self, why: Why) {
         self.stopping.begin(why, Duration::ZERO, false);
     }

@@ -1,4 +1,4 @@
-//! How a running agent gets its mail.
+//! Handing mail to a running agent.
 
 use store::fault::reached;
 use tokio::sync::mpsc::Sender;
@@ -11,11 +11,11 @@ use crate::run::meta::RunState;
 use crate::run::partial::last_turn;
 use crate::runtime::{Message, Messages, Order};
 
-/// What an agent is told that is resumed without a message.
+/// The prompt of an agent that is resumed without a message.
 pub(crate) const GO_ON: &str = "Go on where you stopped.";
 
 impl Life<'_> {
-    /// What an agent that was resumed is told first: the mail it was resumed for. None for one
+    /// The first message to an agent that was resumed: the mail it was resumed for. `None` for one
     /// that begins, and for a runtime that takes in no messages.
     pub(crate) fn next_prompt(&mut self) -> Option<String> {
         if !self.meta.goes_on() {
@@ -120,9 +120,9 @@ impl Life<'_> {
         let Some((seq, text)) = taken else {
             return;
         };
-        // One that the turn before did not take in any more begins the next one.
+        // A message that the turn before did not take in any more begins the next one.
         self.at_work();
-        // First into the transcript: whoever goes on after a crash looks there.
+        // First into the transcript: a resume after a crash reads it there.
         self.record.message(id, &text);
         reached(fault::RUN_HANDED);
         if let Some(queue) = &mut self.mail_queue

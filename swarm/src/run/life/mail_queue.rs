@@ -17,7 +17,7 @@ pub(crate) struct MailQueue {
     waiting: VecDeque<MailMessage>,
     /// Given to the agent, not confirmed; the text goes into the transcript then.
     given: HashMap<Uuid, (u64, String)>,
-    /// What earlier lives have taken in, once somebody needed to know.
+    /// Messages that earlier lives have taken in; `None` until they are needed.
     known: Option<HashSet<Uuid>>,
 }
 
@@ -73,17 +73,17 @@ impl MailQueue {
         known.contains(&id)
     }
 
-    /// Whether something waits that interrupts the current step.
+    /// True if something waits that interrupts the current step.
     pub(crate) fn urgent(&self) -> bool {
         self.waiting.front().is_some_and(|message| message.now)
     }
 
-    /// Whether something waits, or was given and is not confirmed.
+    /// True if something waits, or was given and is not confirmed.
     pub(crate) fn pending(&self) -> bool {
         !self.waiting.is_empty() || !self.given.is_empty()
     }
 
-    /// Whether something waits to be given to the agent.
+    /// True if something waits to be given to the agent.
     pub(crate) fn waiting(&self) -> bool {
         !self.waiting.is_empty()
     }

@@ -1,4 +1,4 @@
-//! One life of an agent, as its host sees it.
+//! One life of an agent, in its host's view.
 
 mod children;
 pub(super) mod hooks;
@@ -39,13 +39,13 @@ use crate::hooks::HookEvent;
 use crate::process::{Ending, ProcessId, Processes};
 use crate::runtime::{Abilities, Event, EventRedactor, Messages, Order, Pulse, TurnEnd, Usage};
 
-/// How often what was used is written down.
+/// Interval between writes of the usage.
 const USAGE_EVERY: Duration = Duration::from_secs(2);
 
-/// How long an agent may take to end that has done everything and knows that nothing more comes.
+/// Maximum time to end for an agent that has done everything and knows that nothing more comes.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a host knows about the agent it supervises.
+/// A host's state of the agent it supervises.
 #[derive(Debug)]
 pub(super) struct Life<'a> {
     pub(super) run: RunDir,
@@ -58,23 +58,23 @@ pub(super) struct Life<'a> {
     pub(super) mail_queue: Option<MailQueue>,
     pub(super) stopping: Stopping,
     pub(super) stuck: Stuck,
-    /// Between the start of a turn and its end.
+    /// True between the start of a turn and its end.
     pub(super) busy: bool,
-    /// It waited for mail when the process ended that it shares with others.
+    /// True if it waited for mail when the process ended that it shares with others.
     pub(super) rested: bool,
     pub(super) last_turn: Option<TurnEnd>,
     /// The text of that turn is only in the transcript, within so many bytes of its end.
     put_away: Option<u64>,
     pub(super) not_launched: Option<String>,
     pub(super) ending: Option<Ending>,
-    /// Its program has ended.
+    /// True if its program has ended.
     pub(super) gone: bool,
-    /// What was used in this life.
+    /// The usage of this life.
     pub(super) used: Usage,
     pub(super) used_written: Instant,
     /// Questions that wait: the engine's name for each, the runtime's, and until when.
     pub(super) questions: HashMap<String, (String, Instant)>,
-    /// An urgent message waits for the turn to be broken off.
+    /// True if an urgent message waits for the turn to be broken off.
     pub(super) interrupted: bool,
     /// Messages that are part of the prompt.
     pub(super) in_prompt: Vec<Uuid>,
@@ -83,20 +83,20 @@ pub(super) struct Life<'a> {
     pub(super) hold: Option<Hold>,
     /// Since when the provider has not answered it.
     pub(super) refused_since: Option<Instant>,
-    /// The model has not said anything in this turn.
+    /// True if the model has not said anything in this turn.
     pub(super) unanswered: bool,
-    /// It is about to be ended for this.
+    /// The reason for which it is about to be ended.
     pub(super) over: Option<Why>,
     /// The team has used up what it may.
     pub(super) team_spent: Option<String>,
-    /// How the last turn failed.
+    /// The failure of the last turn.
     pub(super) failure: Option<Failure>,
-    /// It failed like that before.
+    /// True if it failed like that before.
     pub(super) repeated: bool,
     pub(super) hooking: Hooking,
-    /// Modes the agent was told to change to.
+    /// The modes that the agent was ordered to change to.
     pub(super) modes: VecDeque<ModeOrder>,
-    /// By when it should have ended, having been told that nothing more will come.
+    /// The time by which it should have ended, after the order that nothing more will come.
     pub(super) should_be_over: Option<Instant>,
     pub(super) children: Children,
 }
@@ -115,13 +115,13 @@ impl<'a> Life<'a> {
         let used = meta.usage.since(&meta.used_before);
         let rested = meta.restarts > 0 && meta.state == RunState::Idle;
         let mail_queue = match abilities.messages {
-            // Whoever goes on has it already.
+            // A resumed agent has it already.
             _ if rest.is_some() => None,
             Messages::Never => None,
             _ => match services.mail() {
                 Ok(mail) => Some(MailQueue::new(mail)),
                 Err(error) => {
-                    // Somebody else reads it; the agent can work without.
+                    // Another process reads it; the agent can work without.
                     tracing::warn!(%error, "the agent gets no mail");
                     None
                 }
@@ -145,7 +145,7 @@ impl<'a> Life<'a> {
             not_launched: None,
             ending: None,
             gone: false,
-            // Not nothing where the process of this life was started again.
+            // Not empty if the process of this life was restarted.
             used,
             used_written: Instant::now(),
             questions: HashMap::new(),
@@ -212,14 +212,14 @@ impl<'a> Life<'a> {
         self.write_meta();
     }
 
-    /// A state nobody can read is no reason to end the agent.
+    /// Writes the state. An error does not end the agent.
     pub(super) fn write_meta(&mut self) {
         if let Err(error) = self.run.write_meta(&self.meta) {
             tracing::warn!(%error, "the run's state is not written down");
         }
     }
 
-    /// When something has to be done that nobody will tell of.
+    /// The time of the next action that no event starts.
     pub(super) fn next_due(&self) -> Option<Instant> {
         let question = self.questions.values().map(|(_, until)| *until).min();
         let lingers = self
@@ -235,7 +235,7 @@ impl<'a> Life<'a> {
         all.into_iter().flatten().min()
     }
 
-    /// Something is due.
+    /// Does the work whose time has come.
     pub(super) async fn due(&mut self, orders: &Sender<Order>, processes: &Processes) {
         self.limits_are_due(orders).await;
         self.look_at_children(orders).await;
@@ -246,7 +246,7 @@ impl<'a> Life<'a> {
             self.take_step(step, orders, processes);
         }
         if self.should_be_over.is_some_and(|by| by <= now) && self.stopping.why().is_none() {
-            // Some do not end when their input does. It has done what it was asked.
+            // Some do not end when their input does. The agent's work is done.
             let why = Why::Asked("it did not end by itself".into());
             self.stop(why, orders, processes);
         }
@@ -262,7 +262,7 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// Looks at what nobody tells of.
+    /// Does the work that no event starts.
     pub(super) fn tick(&mut self, orders: &Sender<Order>, processes: &Processes) {
         self.tick_limits();
         match self.services.lost_task() {
@@ -289,7 +289,7 @@ impl<'a> Life<'a> {
     /// Keeps no long text in memory while there is nothing to do; others are in the same process.
     pub(super) fn rest(&mut self) {
         const LONG: usize = 4 * 1024;
-        // What is written after it while it rests: notes, changes of its mode.
+        // The entries written after it while it rests: notes, changes of its mode.
         const LATER: usize = 256 * 1024;
         if let Some(turn) = self.last_turn.as_mut().filter(|it| it.text.len() > LONG) {
             let text = std::mem::take(&mut turn.text);
@@ -299,7 +299,7 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// What its last turn ended with.
+    /// The last words of its last turn.
     pub(super) fn last_words(&self) -> Option<String> {
         match self.put_away {
             Some(within) => last_text(&self.run, self.meta.life, within),
@@ -369,7 +369,7 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// Something happened in the agent.
+    /// Handles an event of the agent.
     pub(super) async fn event(&mut self, event: Event, orders: &Sender<Order>) {
         let event = self.redactor.redact(event);
         self.stuck.alive(&event);
@@ -479,10 +479,10 @@ impl<'a> Life<'a> {
         self.settle_down(true, orders).await;
     }
 
-    /// No turn is under way: more mail, or what hooks have to say (if they are to be asked), or
-    /// the end, or waiting for mail.
+    /// Decides what follows a turn: more mail, or the answers of hooks (if they are to be asked),
+    /// or the end, or waiting for mail.
     pub(super) async fn settle_down(&mut self, ask: bool, orders: &Sender<Order>) {
-        // Whoever sends to an agent asks under this lock whether it still takes anything in.
+        // A sender asks under this lock if the agent still takes in messages.
         let lock = self.run.lock();
         if let Err(error) = &lock {
             tracing::warn!(%error, "somebody may write to an agent that is about to end");
@@ -522,7 +522,7 @@ impl<'a> Life<'a> {
         self.should_be_over = Some(Instant::now() + END_TIMEOUT);
     }
 
-    /// Lets an agent end that has nothing to do and has agreed to end since it was last looked at.
+    /// Lets an idle agent end that has agreed to end since the last look.
     pub(super) async fn leave_if_agreed(&mut self, orders: &Sender<Order>) {
         let idle = self.meta.state == RunState::Idle && !self.busy && !self.hooking.pending();
         if idle && self.stopping.why().is_none() && self.leaves() {
@@ -530,7 +530,7 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// Whether the agent has agreed to end.
+    /// True if the agent has agreed to end.
     fn leaves(&mut self) -> bool {
         self.services.leaves().unwrap_or_else(|error| {
             tracing::warn!(%error, "cannot tell whether it is to end");
@@ -562,7 +562,7 @@ impl<'a> Life<'a> {
         self.gone = true;
     }
 
-    /// What the agent left behind was ended, too.
+    /// Notes that the processes the agent left behind were ended, too.
     pub(super) fn swept(&mut self, left: &[Pid]) {
         if !left.is_empty() {
             let pids: Vec<i32> = left.iter().map(|pid| pid.as_raw_nonzero().get()).collect();

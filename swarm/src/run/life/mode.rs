@@ -1,4 +1,4 @@
-//! What an agent may do without asking, changed while it runs.
+//! The permission mode of an agent, changed while it runs.
 
 use tokio::sync::mpsc::Sender;
 
@@ -55,7 +55,7 @@ impl Life<'_> {
     ) {
         let mut modes = self.modes.iter();
         let at = modes.position(|order| order.mode.as_deref() == Some(mode));
-        // One that nobody ordered is the program's own business.
+        // A change that no order asked for is the program's own business.
         let Some(order) = at.and_then(|at| self.modes.remove(at)) else {
             return;
         };
@@ -79,7 +79,7 @@ impl Life<'_> {
         let mode = order.mode.as_deref().unwrap_or_default();
         match refused {
             None => {
-                // Whoever resumes it starts it like that.
+                // A resume starts it in this mode.
                 change_mode(&mut self.meta, mode, order);
                 self.write_meta();
             }
@@ -104,7 +104,7 @@ fn change_mode(meta: &mut Meta, mode: &str, order: &ModeOrder) {
     } else if before.as_deref() != Some(plan) {
         meta.launch.mode_before_plan = before;
     }
-    // What came with one plan is over with the next.
+    // The permissions of one plan end with the next.
     if mode == plan || order.request.is_none() {
         meta.launch.allowed_commands = order.allowed_commands.clone();
     }
@@ -122,15 +122,15 @@ fn mode_after_plan(meta: &Meta) -> String {
     before.unwrap_or_else(|| usual().as_str().to_owned())
 }
 
-/// Why an order is not carried out, whatever the program can do.
+/// The reason why an order is not carried out, whatever the program can do.
 fn not_allowed(order: &ModeOrder) -> Option<String> {
     if order.refused.is_some() {
         return order.refused.clone();
     }
     match order.mode.as_deref().unwrap_or_default() {
-        // It had this before it planned.
+        // It had this mode before it planned.
         mode if order.request.is_none() && PermissionMode::of_agent(mode).is_some() => None,
-        // No message gives an agent what only its definition can give it.
+        // No message gives an agent a mode that only its definition can give it.
         mode @ ("bypassPermissions" | "auto") => {
             Some(format!("only an agent's definition can give it {mode:?}"))
         }

@@ -1,4 +1,4 @@
-//! What is left of a host's knowledge while its agent sleeps and has no host.
+//! The rest of a host's state while its agent sleeps and has no host.
 
 use super::Life;
 use super::mail_queue::MailQueue;
@@ -6,7 +6,7 @@ use crate::run::meta::RunState;
 use crate::run::meter::Meter;
 use crate::runtime::{Agent, Known, TurnEnd};
 
-/// What a host knows of its agent that is written down nowhere.
+/// A host's state of its agent that is stored nowhere.
 #[derive(Debug)]
 pub(crate) struct Rest {
     /// The agent's own part.
@@ -17,20 +17,20 @@ pub(crate) struct Rest {
     put_away: Option<u64>,
 }
 
-/// What a host does first whose agent has slept without one.
+/// The first action of a host whose agent slept without one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Woken {
     /// The run is to end, without its agent.
     ToEnd,
-    /// The agent is to go on.
+    /// The agent has to continue.
     ToWork,
-    /// It was for nothing.
+    /// It was woken for nothing.
     ForNothing,
 }
 
 impl Life<'_> {
-    /// What its agent knows, if it sleeps and nothing would be missed that nobody rings for: then it
-    /// needs no host until somebody does.
+    /// The agent's state, if it sleeps and every event that it waits for rings: then it needs no
+    /// host until the next ring.
     pub(crate) fn may_park(&mut self, agent: &Agent) -> Option<Known> {
         let idle = self.meta.teammate && self.meta.state == RunState::Idle && !self.busy;
         let quiet = self.stopping.why().is_none()
@@ -53,7 +53,7 @@ impl Life<'_> {
         pulse.take_over()
     }
 
-    /// What the next host has to know.
+    /// The state for the next host.
     pub(crate) fn into_rest(self, known: Known) -> Rest {
         Rest {
             known,
@@ -64,7 +64,7 @@ impl Life<'_> {
         }
     }
 
-    /// Goes on with what the host before this one knew.
+    /// Continues with the state of the previous host.
     pub(super) fn takes_up(&mut self, rest: Rest) {
         self.mail_queue = rest.mail_queue;
         self.meter = rest.meter;
@@ -73,7 +73,7 @@ impl Life<'_> {
         self.busy = false;
     }
 
-    /// What there is to do for an agent that has slept without a host.
+    /// The action for an agent that slept without a host.
     pub(crate) fn woken(&mut self) -> Woken {
         self.look_for_stop_before_start();
         self.end_if_late();

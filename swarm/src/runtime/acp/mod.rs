@@ -1,8 +1,8 @@
-//! The runtime for agents that speak the Agent Client Protocol on their standard streams:
-//! opencode, gemini, qwen, and whatever else settings name.
+//! The runtime for agents that speak the Agent Client Protocol on their standard streams: opencode,
+//! gemini, qwen, and any other that settings name.
 //!
-//! The client is our own (see `docs/adr/0011-own-acp-client.md`). It offers the agent no file system
-//! and no terminal, so the agent uses its own; it starts no login that would need a person.
+//! The client is our own (see `docs/adr/0011-own-acp-client.md`). It offers the agent no file
+//! system and no terminal, so the agent uses its own; it starts no login that would need a person.
 
 mod opening;
 mod options;

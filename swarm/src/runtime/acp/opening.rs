@@ -72,7 +72,7 @@ impl Acp {
         }
     }
 
-    /// Only with a key: any other login would wait for a person.
+    /// True if it can log in with a key: any other login would wait for a person.
     pub(super) fn can_log_in(&self, error: &Value) -> bool {
         error["code"] == LOGIN_REQUIRED && !self.logged_in && self.login_method().is_some()
     }
@@ -148,7 +148,7 @@ impl Acp {
         self.go_on(steps);
     }
 
-    /// It did not come up, and will not.
+    /// Notes that it did not start, and will not.
     pub(super) fn give_up(&mut self, code: Option<i64>, why: &str, steps: &mut Steps) {
         self.failed = true;
         steps.push(Step::Event(Event::Started {

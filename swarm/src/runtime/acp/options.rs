@@ -1,5 +1,5 @@
-//! What an agent may do and which model it uses: by argument, by environment, or by telling its
-//! session, as each of them wants it.
+//! The permissions and the model of an agent: by argument, by environment, or by a request to its
+//! session, as each program wants it.
 
 use std::ffi::OsString;
 
@@ -38,17 +38,18 @@ pub(super) fn environment(launch: &Launch, quirks: &Quirks) -> Vec<(OsString, Os
     env
 }
 
-/// Something to tell a new session.
+/// A request to a new session.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Setting {
     pub method: &'static str,
     pub params: Value,
-    /// What it is for; if it fails and `required` is set, the agent must not start.
+    /// Its purpose; if it fails and `required` is set, the agent must not start.
     pub what: String,
     pub required: bool,
 }
 
-/// What to tell the session that `opened` describes. An error says what it does not offer.
+/// The requests to the session that `opened` describes. An error names the option that it does not
+/// offer.
 pub(super) fn settings(
     launch: &Launch,
     quirks: &Quirks,
@@ -61,7 +62,7 @@ pub(super) fn settings(
     }
     let mode = launch.permission_mode.as_deref().unwrap_or("default");
     if launch.reach.is_read_only() && quirks.withhold == Withhold::Nothing && mode != "plan" {
-        // As near as it comes; whether it kept to it is seen in its tree.
+        // The nearest mode; its worktree shows if it kept to it.
         settings.extend(
             mode_setting("plan", session, opened).map(|setting| Setting {
                 required: false,
@@ -73,9 +74,9 @@ pub(super) fn settings(
     let setting = mode_setting(mode, session, opened);
     match (setting, mode) {
         (Some(setting), _) => settings.push(setting),
-        // It would do what it should only plan.
+        // It would do the work that it should only plan.
         (None, "plan") => return Err("this agent cannot be kept to planning".into()),
-        // It asks more often than it need; that is safe.
+        // It asks more often than necessary; that is safe.
         (None, _) => {}
     }
     Ok(settings)
@@ -159,7 +160,7 @@ pub(super) fn mode_setting(mode: &str, session: &str, opened: &Value) -> Option<
     })
 }
 
-/// What a session offers for the option `id`.
+/// The values that a session offers for the option `id`.
 fn option_values(opened: &Value, id: &str) -> Option<Vec<String>> {
     let options = option(opened, id)?["options"].as_array()?;
     let values = options.iter().filter_map(|option| option["value"].as_str());
@@ -178,7 +179,8 @@ pub(super) fn current_model(opened: &Value) -> Option<String> {
     current.map(str::to_owned)
 }
 
-/// What was ordered and cannot be had, in words. Limits are not among it: the host keeps them.
+/// The orders that this program cannot follow, in words. Limits are not among them: the host keeps
+/// them.
 pub(super) fn not_possible(launch: &Launch, quirks: &Quirks) -> Option<String> {
     let mut missing = Vec::new();
     let told = quirks.withhold == Withhold::Nothing;

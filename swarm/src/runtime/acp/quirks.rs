@@ -1,41 +1,41 @@
-//! How agents that speak the Agent Client Protocol differ.
+//! The differences of agents that speak the Agent Client Protocol.
 //!
 //! The protocol leaves open what a prompt does while another is being answered, and five agents do
 //! four different things: opencode takes it into the running turn, two answer one after the other
-//! in their own ways, gemini and qwen *cancel* the first. An agent we do not know gets no
-//! prompt while it is busy, which is right for all of them.
+//! in their own ways, gemini and qwen *cancel* the first. An agent we do not know gets no prompt
+//! while it is busy, which is right for all of them.
 
 use std::path::Path;
 
 use super::super::Messages;
 use super::withhold::Withhold;
 
-/// What is special about an agent.
+/// The special properties of an agent's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Quirks {
     /// The program's name.
     program: &'static str,
-    /// How it introduces itself.
+    /// The name with which it introduces itself.
     agent: &'static str,
-    /// When it can be sent a prompt.
+    /// The moments at which it can get a prompt.
     pub messages: Messages,
-    /// Whether another process can go on with its sessions.
+    /// True if another process can resume its sessions.
     pub resume: bool,
-    /// Whether its sessions can be copied.
+    /// True if its sessions can be copied.
     pub fork: bool,
     /// Variables with keys, and the way to log in that uses each.
     pub keys: &'static [(&'static str, &'static str)],
-    /// The argument that names the model; else the session is told.
+    /// The argument that names the model; `None` if a request to the session does.
     pub model_flag: Option<&'static str>,
     /// The argument that allows our tools, if it has one.
     pub own_tools: Option<(&'static str, &'static str)>,
-    /// How it is kept from tools.
+    /// The way to withhold its tools.
     pub withhold: Withhold,
-    /// What a person does to log in.
+    /// The way to log in, for a person.
     pub login: &'static str,
 }
 
-/// An agent nobody has looked at.
+/// An unknown agent.
 const UNKNOWN: Quirks = Quirks {
     program: "",
     agent: "",

@@ -227,7 +227,7 @@ fn a_prompt_never_goes_to_a_busy_agent_that_would_cancel() {
             "accepted c",
         ]
     );
-    // What comes back for a prompt comes before the next is sent.
+    // The answers to a prompt come before the next is sent.
     let mut open = 0;
     for line in lines(&steps) {
         if line["method"] == "session/prompt" {
@@ -451,7 +451,7 @@ fn an_interrupt_answers_what_is_open() {
     assert_eq!(told[0]["method"], "session/cancel");
     assert_eq!(told[1]["id"], 7);
     assert_eq!(told[1]["result"]["outcome"]["outcome"], "cancelled");
-    // Whatever it calls it: one says "end_turn", another gives an error.
+    // The reason it gives does not matter: one says "end_turn", another gives an error.
     let steps = say(
         &mut agent,
         r#"{"id":3,"error":{"code":-32603,"message":"aborted"}}"#,
@@ -569,7 +569,7 @@ fn what_it_asks_that_we_do_not_do_gets_an_answer() {
     let told = lines(&say(&mut agent, ask));
     assert_eq!(told[0]["id"], "x");
     assert_eq!(told[0]["error"]["code"], -32601);
-    // What is no message of the protocol is output, what is of no use is nothing.
+    // A line that is no message of the protocol is output; an empty one is nothing.
     let object = |text: &str| serde_json::from_str(text).unwrap();
     assert_eq!(agent.heard(&object(r#"{"hello":1}"#)), None);
     assert_eq!(say(&mut agent, r#"{"method":"brand/new"}"#), []);

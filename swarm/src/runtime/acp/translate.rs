@@ -17,7 +17,7 @@ use crate::tools::OWN_SERVER;
 /// The version of the protocol we speak.
 pub(super) const VERSION: u64 = 1;
 
-/// What a request was for.
+/// The purpose of a request.
 #[derive(Debug)]
 pub(super) enum Call {
     Initialize,
@@ -45,14 +45,14 @@ pub(super) struct Acp {
     pub(super) launch: Launch,
     pub(super) quirks: Quirks,
     pub(super) calls: Calls<Call>,
-    /// How it can be told to go on with a session, the best way last.
+    /// The methods by which it resumes a session, the best one last.
     pub(super) reopen: Vec<&'static str>,
     pub(super) can_fork: bool,
     pub(super) logged_in: bool,
     pub(super) session: String,
-    /// The session is open, and everything has been said that comes before a prompt.
+    /// True if the session is open, and everything is sent that comes before a prompt.
     pub(super) ready: bool,
-    /// It did not come up.
+    /// True if it did not start.
     pub(super) failed: bool,
     pub(super) settings: VecDeque<Setting>,
     /// The modes its session offers.
@@ -70,7 +70,7 @@ pub(super) struct Acp {
     pub(super) turn: Turn,
     pub(super) last_usage: Usage,
     pub(super) finishing: bool,
-    /// It is to stop before it has begun.
+    /// True if it has to stop before it has begun.
     pub(super) not_begin: bool,
 }
 
@@ -195,7 +195,7 @@ impl Acp {
             error,
         };
         let end = match result {
-            // Whatever reason it gives: some say "end_turn", some an error.
+            // The reason it gives does not matter: some say "end_turn", some an error.
             _ if interrupted => end(TurnStatus::Interrupted, text, None),
             Ok(result) => match result["stopReason"].as_str().unwrap_or("nothing") {
                 "end_turn" => end(TurnStatus::Completed, text, None),
@@ -221,7 +221,8 @@ impl Acp {
         self.go_on(steps);
     }
 
-    /// What a prompt used. Prompts that are answered together tell the same twice.
+    /// Counts the usage of a prompt. Prompts that are answered together report the same usage
+    /// twice.
     fn count(&mut self, result: &Value, steps: &mut Steps) {
         let mut used = usage(&result["usage"]);
         used.add(&usage(&result["_meta"]["quota"]["token_count"]));
@@ -237,7 +238,7 @@ impl Acp {
     }
 
     fn update(&mut self, params: &Value, steps: &mut Steps) {
-        // Before: history that is told again. Between turns: nothing of the model's.
+        // Before: history that is sent again. Between turns: nothing of the model's.
         if !self.ready || self.open_prompts == 0 || params["sessionId"] != self.session.as_str() {
             return;
         }
@@ -296,7 +297,7 @@ impl Acp {
 
     fn set_mode(&mut self, mode: String, steps: &mut Steps) {
         if self.session.is_empty() {
-            // It is told when its session is open.
+            // The request is sent when its session is open.
             self.launch.permission_mode = Some(mode.clone());
             let refused = None;
             steps.push(Step::Event(Event::Mode { mode, refused }));
@@ -417,7 +418,7 @@ impl Translator for Acp {
     }
 }
 
-/// Whether a tool is one of ours, by the ways agents name the tools of a server.
+/// True if a tool is one of ours, by the ways agents name the tools of a server.
 fn is_ours(tool: &str, call: &Value) -> bool {
     let server = format!("({OWN_SERVER} MCP Server)");
     let titled = call["title"].as_str();

@@ -1,4 +1,4 @@
-//! What an agent tells about a turn while it is under way.
+//! The messages of an agent about a turn that is under way.
 
 use std::collections::HashMap;
 
@@ -9,21 +9,21 @@ use super::super::{Event, Usage};
 
 /// Text is passed on in pieces of about this size, if nothing else ends one.
 const PIECE: usize = 32 * 1024;
-/// How many tool calls of a turn are remembered.
+/// Maximum tool calls of a turn that are remembered.
 const CALLS: usize = 4096;
 
 /// A turn.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
-    /// We asked for it to be broken off.
+    /// True if we asked for it to be broken off.
     pub interrupted: bool,
-    /// What was used so far, as far as single calls tell.
+    /// The usage so far, as far as single calls report it.
     pub used: Usage,
-    /// What the model has said and nobody has been told.
+    /// The model's text that was not passed on yet.
     saying: String,
-    /// What it said last.
+    /// The model's last text.
     said: String,
-    /// Which message it is saying.
+    /// The id of the message that is being sent.
     message: Option<String>,
     calls: HashMap<String, Call>,
 }
@@ -69,7 +69,7 @@ impl Turn {
         }
     }
 
-    /// What it said last.
+    /// The model's last text.
     pub(super) fn text(self) -> String {
         self.said
     }
@@ -95,7 +95,7 @@ impl Turn {
         }
     }
 
-    /// The call is under way, or asks whether it may be.
+    /// Notes a call that is under way, or that asks for permission.
     pub(super) fn begin(&mut self, update: &Value, steps: &mut Steps) -> (String, Value) {
         self.flush(steps);
         let id = update["toolCallId"].as_str().unwrap_or_default();
@@ -112,7 +112,7 @@ impl Turn {
         (name, call.input.clone())
     }
 
-    /// The call was not allowed. Not all agents say so themselves.
+    /// Notes that the call was not allowed. Not all agents report that themselves.
     pub(super) fn deny(&mut self, id: &str, reason: Option<String>, steps: &mut Steps) {
         self.call(id).done = true;
         steps.push(Step::Event(Event::ToolResult {
@@ -168,7 +168,7 @@ fn tool_name(id: &str, update: &Value) -> Option<String> {
     name.map(str::to_owned)
 }
 
-/// What a tool answered, as text.
+/// The answer of a tool, as text.
 fn output(update: &Value) -> String {
     let content = update["content"].as_array().into_iter().flatten();
     let texts: Vec<String> = content

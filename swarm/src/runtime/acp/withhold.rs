@@ -1,7 +1,7 @@
-//! Which of an agent's own tools are withheld, each program in its own way.
+//! Withholds an agent's own tools, for each program in its own way.
 //!
 //! The protocol has no word for it. opencode takes rules from its environment, gemini a policy
-//! file, qwen a list of names. A program nobody has looked at can only be told.
+//! file, qwen a list of names. An unknown program can only get a text that forbids them.
 
 use std::path::PathBuf;
 
@@ -11,10 +11,10 @@ use store::atomic::{self, Durability};
 use super::super::{Launch, LaunchError};
 use crate::tools::{OWN_SERVER, Reach, ToolFilter};
 
-/// How a program is kept from its tools.
+/// The way to withhold a program's tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Withhold {
-    /// Not at all.
+    /// There is no way.
     Nothing,
     /// By the rules in `OPENCODE_PERMISSION`; a tool that is denied is not offered.
     Rules,
@@ -63,7 +63,7 @@ const ALIKE: [Alike; 9] = [
     Alike("Skill", &["skill"], &["activate_skill"], &["skill"]),
 ];
 
-/// Tools for agents, tasks, messages, plans, questions and schedules, which nobody gets.
+/// Tools for agents, tasks, messages, plans, questions and schedules, which no agent gets.
 const OPENCODE: [&str; 6] = [
     "plan_enter",
     "plan_exit",
@@ -102,9 +102,8 @@ const QWEN: [&str; 12] = [
     "tool_search",
 ];
 
-/// Whether the program keeps a tool of this name. Commands are withheld from one that only
-/// reads, whatever its definition says about some of them: these programs cannot tell which
-/// commands read.
+/// True if the program keeps a tool of this name. Commands are withheld from one that only reads,
+/// whatever its definition says about some of them: these programs cannot tell which commands read.
 fn keeps(launch: &Launch, filter: &ToolFilter, tool: &str) -> bool {
     let command = tool == "Bash";
     filter.permits(tool) && !(command && launch.reach == Reach::Reads)
@@ -174,8 +173,8 @@ fn policy(launch: &Launch) -> Result<PathBuf, LaunchError> {
     Ok(file)
 }
 
-/// opencode's rules: what it may do without asking (it allows everything unless told otherwise),
-/// and what it may not do at all.
+/// opencode's rules: the calls it may make without asking (it allows everything by default), and
+/// those it may not make at all.
 pub(super) fn rules(launch: &Launch) -> Value {
     let (edit, rest) = match launch.permission_mode.as_deref() {
         Some("bypassPermissions") => ("allow", "allow"),
@@ -190,7 +189,7 @@ pub(super) fn rules(launch: &Launch) -> Value {
     };
     let filter = launch.filter();
     if let Some(allowed) = filter.allowed() {
-        // Whatever else there is, also of servers in the user's configuration.
+        // All other tools, also of servers in the user's configuration.
         set("*", "deny");
         for alike in &ALIKE {
             alike.1.iter().for_each(|name| set(name, "allow"));

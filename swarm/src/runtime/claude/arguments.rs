@@ -1,4 +1,4 @@
-//! How Claude Code is started.
+//! The arguments that start Claude Code.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -16,12 +16,11 @@ const NOT_INHERITED: [&str; 3] = [
     "CLAUDE_CODE_SSE_PORT",
 ];
 
-/// How often a call is tried again, unless the environment says. Its own ten tries take minutes,
-/// in which nobody learns that the quota is used up.
+/// Maximum retries of a call, unless the environment sets them. Its own ten tries take minutes, in
+/// which no event says that the quota is used up.
 const RETRIES: &str = "6";
 
-/// The arguments for `launch`. What can be long or secret goes into files in the scratch
-/// directory.
+/// The arguments for `launch`. Long or secret ones go into files in the scratch directory.
 pub(super) fn arguments(launch: &Launch, session: &str) -> Result<Vec<OsString>, LaunchError> {
     let mut all = Arguments::default();
     all.flag("-p");
@@ -35,7 +34,7 @@ pub(super) fn arguments(launch: &Launch, session: &str) -> Result<Vec<OsString>,
     }
     if !launch.trusted {
         // Without the repository's settings its hooks do not run. Its notes for agents would be
-        // left out with them; naming the directory (and a variable) brings those back.
+        // left out with them; naming the directory (and a variable) adds those again.
         all.pair("--setting-sources", "user");
         all.pair("--add-dir", &launch.cwd);
     }
@@ -90,8 +89,8 @@ pub(super) fn arguments(launch: &Launch, session: &str) -> Result<Vec<OsString>,
     Ok(all.0)
 }
 
-/// What it may do without asking. One that only reads asks for everything else, whatever the
-/// user's settings say; others get no argument where asking is the usual thing.
+/// The mode as an argument. An agent that only reads asks for everything else, whatever the user's
+/// settings say; others get no argument where asking is the default.
 fn permission_mode(launch: &Launch) -> Option<&str> {
     let mode = launch.permission_mode.as_deref();
     match (launch.reach.is_read_only(), mode) {
@@ -106,13 +105,13 @@ fn is_number(effort: &str) -> bool {
     !effort.is_empty() && effort.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Which tools there are, and which of them need no permission.
+/// The tools that there are, and those of them that need no permission.
 ///
-/// A tool may come with a pattern, as in `Bash(git *)`: then the tool is there, and what the
-/// pattern covers needs no permission. Not so for one that only reads: of its commands those
-/// that Claude Code itself takes for reading need none, and the rest is refused; a pattern such
-/// as `git diff *` would let `git diff --output=FILE` through. Tools of MCP servers are there
-/// anyway; those that are named need no permission.
+/// A tool may come with a pattern, as in `Bash(git *)`: then the tool is there, and calls that fit
+/// the pattern need no permission. Not so for an agent that only reads: commands that Claude Code
+/// itself takes for reading need none, and the rest is refused; a pattern such as `git diff *`
+/// would let `git diff --output=FILE` through. Tools of MCP servers are there anyway; those that
+/// are named need no permission.
 fn tools(all: &mut Arguments, launch: &Launch) {
     let filter = launch.filter();
     all.pair("--tools", filter.apply(WORKING).join(","));

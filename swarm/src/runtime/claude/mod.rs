@@ -1,14 +1,14 @@
 //! The runtime for Claude Code.
 //!
-//! One process per agent, which lives through many turns: `claude -p` with JSON lines both ways
-//! and the control protocol on the same pipe. What was observed of it, and is relied on here:
+//! One process per agent, which lives through many turns: `claude -p` with JSON lines both ways and
+//! the control protocol on the same pipe. This code relies on these observations:
 //!
 //! * `system/init` comes once per turn, `result` ends each; a process has several of both, also
 //!   without being asked (a background task that ended starts a turn).
 //! * A message with a `uuid` is confirmed with `command_lifecycle: started` and echoed when it
 //!   becomes part of the conversation: after the running tool, or as the next turn.
-//! * The end of its input lets the turn come to its end and whatever was queued be done; but its questions cannot be
-//!   answered any more, and count as denied.
+//! * The end of its input lets the turn come to its end and the queued messages be done; but its
+//!   questions cannot be answered any more, and count as denied.
 //! * Exit codes mean nothing: an interrupt is 0, a refused call 1 with `subtype: success`.
 //! * In plan mode it asks even for tools that `--allowedTools` names.
 

@@ -1,19 +1,19 @@
-//! What a `result` of Claude Code means.
+//! The meaning of a `result` of Claude Code.
 
 use serde_json::{Map, Value};
 
 use super::super::{TurnEnd, TurnStatus, Usage};
 
-/// What else is known about the turn that ends.
+/// Further facts about the turn that ends.
 #[derive(Debug, Default)]
 pub(super) struct Turn {
-    /// We asked for it to be broken off.
+    /// True if we asked for it to be broken off.
     pub interrupted: bool,
     /// The kind of error the provider gave last.
     pub error: Option<String>,
-    /// The provider does not accept the login; the turn was broken off for that.
+    /// True if the provider does not accept the login; the turn was broken off for that.
     pub refused: bool,
-    /// What the model said last.
+    /// The model's last text.
     pub text: String,
 }
 
@@ -56,12 +56,12 @@ pub(super) fn turn_end(result: &Map<String, Value>, turn: Turn) -> TurnEnd {
     end(status, String::new(), Some(failure))
 }
 
-/// Whether the provider does not know who asks, or does not let them.
+/// True if the provider does not know who asks, or does not let them.
 pub(super) fn not_logged_in(kind: &str, code: Option<u64>) -> bool {
     kind == "authentication_failed" || matches!(code, Some(401 | 403))
 }
 
-/// Whether asking again later may help.
+/// True if asking again later may help.
 fn refuses_for_now(kind: &str, code: Option<u64>) -> bool {
     matches!(kind, "rate_limit" | "billing_error" | "overloaded") || matches!(code, Some(429 | 529))
 }
@@ -73,7 +73,7 @@ fn log_in(said: &str) -> String {
     )
 }
 
-/// What the program says went wrong.
+/// The program's words about the error.
 fn said(result: &Map<String, Value>, text: &str) -> String {
     let errors: Vec<&str> = result
         .get("errors")
@@ -93,7 +93,7 @@ fn said(result: &Map<String, Value>, text: &str) -> String {
     format!("the turn ended with {subtype}")
 }
 
-/// What a session has cost so far, for versions that say no more than that.
+/// The cost of a session so far, for versions that report only the total.
 #[derive(Debug, Default)]
 pub(super) struct Costs {
     /// None: there was something before this process, and we do not know how much.
@@ -101,15 +101,15 @@ pub(super) struct Costs {
 }
 
 impl Costs {
-    /// Of a conversation that is new, or goes on.
+    /// The costs of a conversation that is new, or resumed.
     pub(super) fn new(is_new: bool) -> Self {
         Self {
             so_far: is_new.then_some(0.0),
         }
     }
 
-    /// What was used since the last result. `modelUsage` and `total_cost_usd` cover the whole
-    /// session, what was resumed included, and are not it.
+    /// The usage since the last result. `modelUsage` and `total_cost_usd` cover the whole session,
+    /// including the resumed part, and are not it.
     pub(super) fn usage(&mut self, result: &Map<String, Value>) -> Usage {
         let total = result.get("total_cost_usd").and_then(Value::as_f64);
         let before = self.so_far;
@@ -160,7 +160,7 @@ impl Costs {
     }
 }
 
-/// What these fields come to together.
+/// The sum of these fields.
 fn sum(value: &Value, keys: [&str; 3]) -> u64 {
     let numbers = keys.iter().map(|key| number(value, key));
     numbers.fold(0, u64::saturating_add)

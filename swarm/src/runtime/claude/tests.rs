@@ -201,7 +201,7 @@ fn an_interrupt_of_ours_is_not_a_failure() {
         ]
     );
     assert_eq!(ends(&steps)[0].error, None);
-    // Somebody sent it SIGINT, upon which it exits with 0.
+    // Another process sent it SIGINT, upon which it exits with 0.
     let steps = play(&mut self::claude(), recorded);
     failed(&steps, TurnStatus::Failed, "from outside");
 }
@@ -352,7 +352,7 @@ fn a_process_can_end_several_turns() {
         1,
         "{words:?}"
     );
-    // What a helper says is not what the agent says.
+    // The text of a helper is not the agent's text.
     assert!(!words.contains(&"text sub done".to_owned()), "{words:?}");
 }
 
@@ -403,7 +403,7 @@ fn usage_is_of_this_turn_and_not_of_the_session() {
 fn what_a_newer_version_says_is_passed_on_or_left_out() {
     let mut claude = claude();
     let object = |text: &str| serde_json::from_str(text).unwrap();
-    // Not ours to understand: kept as output.
+    // A line that we do not understand is kept as output.
     assert_eq!(claude.heard(&object(r#"{"type":"hologram"}"#)), None);
     assert_eq!(claude.heard(&object(r#"{"no":"type"}"#)), None);
     let known = [
@@ -417,12 +417,12 @@ fn what_a_newer_version_says_is_passed_on_or_left_out() {
     for line in known {
         assert_eq!(say(&mut claude, line), [], "{line}");
     }
-    // Whatever it asks for that we do not know gets an answer, or it would wait for ever.
+    // A request that we do not know gets an answer, or it would wait for ever.
     let ask = r#"{"type":"control_request","request_id":"9","request":{"subtype":"hologram"}}"#;
     let answer = lines(&say(&mut claude, ask));
     assert_eq!(answer[0]["response"]["subtype"], "error");
     assert_eq!(answer[0]["response"]["request_id"], "9");
-    // Not knowing how it ended is not success.
+    // An unknown end is not a success.
     let steps = say(&mut claude, r#"{"type":"result"}"#);
     failed(&steps, TurnStatus::Failed, "no reason");
 }

@@ -10,8 +10,8 @@ use super::super::{Event, Launch, Message, Order, Start, Stream, Usage};
 use super::outcome::{Costs, Turn, not_logged_in, turn_end};
 use crate::tools::OWN_SERVER;
 
-/// After how many refusals of the login a turn is broken off. The first may be a token that is
-/// just being renewed.
+/// Refusals of the login after which a turn is broken off. The first may be a token that is just
+/// being renewed.
 const REFUSALS: u64 = 2;
 
 /// A conversation with Claude Code.
@@ -20,23 +20,23 @@ pub(super) struct Claude {
     session: String,
     prompt: String,
     model: Option<String>,
-    /// Our tools need no permission, whatever the mode.
+    /// True if our tools need no permission, whatever the mode.
     own_tools: bool,
     started: bool,
     /// Messages it has not confirmed.
     unconfirmed: HashSet<Uuid>,
-    /// What it asked to be allowed, by the id of the question.
+    /// The calls it asked about, by the id of the question.
     questions: HashMap<String, Value>,
     turn: Turn,
     /// Tools that have not answered.
     tools: HashSet<String>,
-    /// A turn is under way, or about to be.
+    /// True if a turn is under way, or about to be.
     busy: bool,
-    /// It is to end when the turn is over.
+    /// True if it has to end when the turn is over.
     finishing: bool,
     costs: Costs,
     requests: u64,
-    /// Modes it was told to change to, by the id of the request.
+    /// The modes that it was ordered to change to, by the id of the request.
     modes: HashMap<String, String>,
 }
 
@@ -81,7 +81,7 @@ impl Claude {
         Step::Line(line)
     }
 
-    /// It has answered a request of ours; only the mode's matters.
+    /// Handles its answer to a request of ours; only the answer about a mode matters.
     fn answered(&mut self, message: &Map<String, Value>, steps: &mut Steps) {
         let response = message.get("response").and_then(Value::as_object);
         let Some(response) = response else {
@@ -118,7 +118,7 @@ impl Claude {
     }
 
     fn answer(&mut self, id: &str, allow: bool, reason: Option<String>) -> Option<Step> {
-        // Nothing to answer: it was taken back, or answered before.
+        // Nothing to answer: the question was taken back, or answered before.
         let input = self.questions.remove(id)?;
         let decision = if allow {
             json!({ "behavior": "allow", "updatedInput": input })
@@ -129,7 +129,7 @@ impl Claude {
         Some(success(id, &decision))
     }
 
-    /// It is up, whatever it said.
+    /// Notes that it has started.
     fn up(&mut self, steps: &mut Steps, session: Option<String>, model: Option<String>) {
         if !std::mem::replace(&mut self.started, true) {
             steps.push(Step::Event(Event::Started { session, model }));
@@ -168,7 +168,7 @@ impl Claude {
             ),
         }));
         if not_logged_in(kind, code) && attempt >= REFUSALS && !self.turn.refused {
-            // It would go on for a minute, and the answer would be the same.
+            // It would try for another minute, and the answer would be the same.
             self.turn.refused = true;
             self.turn.text = format!("{kind}{status}");
             let interrupt = self.interrupt();
@@ -178,7 +178,7 @@ impl Claude {
 
     fn assistant(&mut self, message: &Map<String, Value>, steps: &mut Steps) {
         if let Some(kind) = string(message, "error") {
-            // Not the model speaks here; the result says it again.
+            // This text is not the model's; the result repeats it.
             self.turn.error = Some(kind.to_owned());
             return;
         }
@@ -236,7 +236,7 @@ impl Claude {
         }
     }
 
-    /// It asks something.
+    /// Handles a question.
     fn asked(&mut self, message: &Map<String, Value>, steps: &mut Steps) {
         let none = Map::new();
         let id = string(message, "request_id").unwrap_or_default();
@@ -326,7 +326,7 @@ impl Translator for Claude {
             _ => false,
         };
         if !self.started && steps.iter().any(is_event) {
-            // It failed before its first turn: there is no session to go on with.
+            // It failed before its first turn: there is no session to resume.
             let mut first = Steps::new();
             self.up(&mut first, None, None);
             first.append(&mut steps);

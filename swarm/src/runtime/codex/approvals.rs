@@ -1,4 +1,4 @@
-//! What Codex asks to be allowed, and how it wants to be answered.
+//! The questions of Codex for permission, and the answers it expects.
 
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ enum Form {
     Permissions(Value),
 }
 
-/// What to do with a request of Codex.
+/// The action for a request of Codex.
 #[derive(Debug)]
 pub(super) enum Asked {
     /// Ask the host.
@@ -38,7 +38,7 @@ pub(super) enum Asked {
     Unknown,
 }
 
-/// What `method` asks. `own_tools`: ours are among the servers and need no permission.
+/// The question in `method`. `own_tools`: ours are among the servers and need no permission.
 pub(super) fn asked(
     id: &Value,
     method: &str,
@@ -102,7 +102,7 @@ pub(super) fn asked(
 }
 
 impl Question {
-    /// What the answer is an answer to.
+    /// The id of the question.
     pub(super) fn id(&self) -> &Value {
         &self.id
     }

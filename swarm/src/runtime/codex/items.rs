@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use super::super::Event;
 use super::super::translator::{Step, Steps};
 
-/// How many tool uses of a turn are remembered.
+/// Maximum tool uses of a turn that are remembered.
 const USES: usize = 4096;
 
-/// What is known of a turn.
+/// The known items of a turn.
 #[derive(Debug, Default)]
 pub(super) struct Items {
-    /// What the model said last.
+    /// The model's last text.
     pub text: String,
     uses: HashMap<String, Use>,
     /// The last tool of each MCP server that was begun.
@@ -28,7 +28,7 @@ pub(super) struct Use {
 }
 
 impl Items {
-    /// Something has begun.
+    /// Notes an item that has begun.
     pub(super) fn begun(&mut self, item: &Value, steps: &mut Steps) {
         let Some(Use { name, input }) = tool(item) else {
             return;
@@ -51,7 +51,7 @@ impl Items {
         steps.push(Step::Event(Event::ToolUse { id, name, input }));
     }
 
-    /// Something is over.
+    /// Notes an item that is done.
     pub(super) fn done(&mut self, item: &Value, steps: &mut Steps) {
         if item["type"] == "agentMessage" {
             let text = item["text"].as_str().unwrap_or_default();
@@ -66,7 +66,7 @@ impl Items {
         }
         let id = item["id"].as_str().unwrap_or_default();
         if self.uses.remove(id).is_none() {
-            // It was over as soon as it began.
+            // It was done as soon as it began.
             self.begun(item, steps);
             self.uses.remove(id);
         }
@@ -78,7 +78,7 @@ impl Items {
         }));
     }
 
-    /// What the use `id` is about.
+    /// The tool use with this `id`.
     pub(super) fn find(&self, id: &str) -> Option<&Use> {
         self.uses.get(id)
     }
@@ -114,7 +114,7 @@ fn tool(item: &Value) -> Option<Use> {
     Some(Use { name, input })
 }
 
-/// What a tool answered, as text.
+/// The answer of a tool, as text.
 fn output(item: &Value) -> String {
     if let Some(text) = item["aggregatedOutput"].as_str() {
         return text.to_owned();

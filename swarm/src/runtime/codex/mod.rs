@@ -1,11 +1,11 @@
 //! The runtime for Codex, by its app server: JSON-RPC in lines, without the version.
 //!
-//! What was observed of it, and is relied on here:
+//! This code relies on these observations:
 //!
-//! * A message with a `clientUserMessageId` shows up as an item with that id when it becomes
-//!   part of the conversation, whether it began a turn or was steered into one.
-//! * Usage is told as the total of the thread, what was resumed or copied included, and the same
-//!   total can come twice.
+//! * A message with a `clientUserMessageId` shows up as an item with that id when it becomes part
+//!   of the conversation, whether it began a turn or was steered into one.
+//! * Usage is reported as the total of the thread, including the resumed or copied part, and the
+//!   same total can come twice.
 //! * The end of its input ends it in the middle of a turn; an interrupt without a turn is never
 //!   answered.
 //! * With plugins it asks the network for them, and waits at its end if there is none.

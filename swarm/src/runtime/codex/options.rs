@@ -1,4 +1,4 @@
-//! What Codex is told before its first turn.
+//! The options that Codex gets before its first turn.
 
 use std::path::{Path, PathBuf};
 
@@ -80,7 +80,7 @@ pub(super) fn opening(launch: &Launch) -> (&'static str, Value) {
             "thread/fork"
         }
     };
-    // The history can be long, and we do not look at it.
+    // The history can be long, and we do not read it.
     params["excludeTurns"] = true.into();
     (method, params)
 }
@@ -94,10 +94,10 @@ fn own_git(cwd: &Path) -> Option<PathBuf> {
     (ours && git.is_dir()).then_some(git)
 }
 
-/// When it asks, and what its commands can reach without asking.
+/// The approval policy, and the access of its commands without asking.
 fn permissions(launch: &Launch) -> (&'static str, &'static str) {
     match (launch.reach, launch.permission_mode.as_deref()) {
-        // Nothing is allowed that would not be asked about.
+        // Only calls are allowed that need no question.
         (Reach::Reads, _) | (_, Some("dontAsk")) => ("never", "read-only"),
         (Reach::Runs, _) | (_, Some("plan")) => ("on-request", "read-only"),
         (Reach::Edits, Some("bypassPermissions")) => ("never", "danger-full-access"),
@@ -138,7 +138,7 @@ fn servers(launch: &Launch) -> Map<String, Value> {
     servers.collect()
 }
 
-/// What was ordered and cannot be had, in words. Limits are not among it: the host keeps them.
+/// The orders that Codex cannot follow, in words. Limits are not among them: the host keeps them.
 pub(super) fn not_possible(launch: &Launch) -> Option<String> {
     let filtered = launch.tools.is_some() || !launch.disallowed_tools.is_empty();
     let kept_to = match launch.reach {

@@ -214,7 +214,7 @@ fn our_tools_need_no_permission() {
         .into_iter()
         .find(|line| line.get("result").is_some());
     assert_eq!(answer.unwrap()["result"]["action"], "accept");
-    // Somebody else's server of that name asks.
+    // Another server of that name asks.
     let steps = converse(&mut Codex::new(self::launch()), recorded, |_| Vec::new());
     assert!(words(&steps).contains(&"may mcp__ccb__TaskCreate".to_owned()));
 }
@@ -279,7 +279,7 @@ fn a_message_that_came_too_late_begins_the_next_turn() {
     let steps = say(&mut codex, r#"{"id":5,"result":{"turn":{"id":"turn2"}}}"#);
     assert_eq!(steps, []);
 
-    // Codex says so before the turn's end, which is when it can go on.
+    // Codex says so before the turn's end, after which it can continue.
     let mut codex = busy();
     codex.told(Order::Send(message('a', false)));
     assert_eq!(say(&mut codex, refused), []);

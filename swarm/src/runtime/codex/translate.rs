@@ -13,10 +13,10 @@ use super::approvals::{Asked, Question, asked};
 use super::items::Items;
 use super::options::{not_possible, opening, turn_permissions};
 
-/// How to log in.
+/// The way to log in.
 const LOGIN: &str = "run `codex login`, or set the key its provider wants";
 
-/// What a request was for.
+/// The purpose of a request.
 #[derive(Debug)]
 enum Call {
     Initialize,
@@ -26,25 +26,25 @@ enum Call {
     Interrupt,
 }
 
-/// Something for the model.
+/// An input for the model.
 #[derive(Debug)]
 struct Input {
     text: String,
     /// The message it came from.
     message: Option<Uuid>,
-    /// It was sent into a turn that was under way.
+    /// True if it was sent into a turn that was under way.
     steered: bool,
 }
 
-/// What it is doing.
+/// Its present activity.
 #[derive(Debug, PartialEq, Eq)]
 enum Phase {
-    /// It is not up yet.
+    /// It has not started yet.
     Opening,
-    /// It did not come up.
+    /// It did not start.
     Failed,
     Idle,
-    /// It has been told to begin a turn; the turn has no name yet.
+    /// The order to begin a turn is sent; the turn has no name yet.
     Beginning,
     /// In the turn of this name.
     Busy(String),
@@ -57,20 +57,20 @@ pub(super) struct Codex {
     calls: Calls<Call>,
     state: Phase,
     thread: String,
-    /// What waits until it can be sent.
+    /// The inputs that wait until they can be sent.
     queue: VecDeque<Input>,
-    /// What was sent and is not known to have arrived.
+    /// The inputs that were sent and not confirmed.
     unconfirmed: Vec<Input>,
     questions: HashMap<String, Question>,
     items: Items,
-    /// We asked for the turn to be broken off.
+    /// True if we asked for the turn to be broken off.
     interrupted: bool,
-    /// The interrupt could not be sent yet.
+    /// True if the interrupt could not be sent yet.
     interrupt_later: bool,
-    /// What the thread has used in all.
+    /// The total usage of the thread.
     total: Option<Usage>,
     finishing: bool,
-    /// What it may do has changed since its thread was opened.
+    /// True if its permission mode has changed since its thread was opened.
     mode_changed: bool,
 }
 
@@ -118,7 +118,7 @@ impl Codex {
                 let end = failed_turn(None, &words(error), String::new(), LOGIN);
                 self.ended(end, steps);
             }
-            // What a turn does not take is put into the next one when it ends.
+            // An input that a turn does not take becomes part of the next one when it ends.
             (Call::Steer | Call::Interrupt, _) => {}
         }
     }
@@ -165,7 +165,7 @@ impl Codex {
                         params["effort"] = effort.as_str().into();
                     }
                     if std::mem::take(&mut self.mode_changed) {
-                        // It keeps them for the turns after this one.
+                        // They hold for the turns after this one, too.
                         let (approval, sandbox) = turn_permissions(&self.launch);
                         params["approvalPolicy"] = approval.into();
                         params["sandboxPolicy"] = sandbox;
@@ -290,7 +290,7 @@ impl Codex {
         let total = tokens("total");
         let used = match self.total.replace(total) {
             Some(before) => total.since(&before),
-            // What was used before this process began.
+            // The usage before this process began.
             None if !matches!(self.state, Phase::Busy(_)) => Usage::default(),
             None => tokens("last"),
         };
@@ -328,7 +328,7 @@ impl Codex {
         self.interrupt_later = false;
         self.items = Items::default();
         self.questions.clear();
-        // What was steered into the turn and not read by it begins the next one.
+        // Inputs that were steered into the turn and not read by it begin the next one.
         for mut input in std::mem::take(&mut self.unconfirmed).into_iter().rev() {
             if std::mem::take(&mut input.steered) {
                 self.queue.push_front(input);

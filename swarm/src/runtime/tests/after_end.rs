@@ -44,7 +44,7 @@ async fn after_the_end_what_comes_is_read_for_a_while() {
 #[tokio::test(start_paused = true)]
 async fn what_the_program_printed_is_read_however_late() {
     let mut watch = ended().await;
-    // Whoever takes the output was away.
+    // The reader of the output was away.
     advance(Duration::from_secs(3600)).await;
     for n in 0..5000 {
         assert_eq!(watch.read(ready(n)).await, Some(n));

@@ -4,7 +4,7 @@ use tokio::net::unix::pipe;
 
 use crate::runtime::{Line, LineReader};
 
-/// What a reader makes of `writes`, each of which arrives by itself.
+/// The lines that a reader makes of `writes`, each of which arrives by itself.
 fn read(writes: &[Vec<u8>], limit: usize) -> Vec<Line> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

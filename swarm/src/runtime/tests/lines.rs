@@ -30,7 +30,7 @@ async fn next(agent: &mut Agent) -> Option<Event> {
     next.await.expect("something happens")
 }
 
-/// Everything that happens in a life without orders.
+/// All events of a life without orders.
 async fn life(script: &str) -> Vec<Event> {
     let dir = tempfile::tempdir().expect("a directory");
     let mut agent = start(dir.path(), script);
@@ -169,7 +169,7 @@ async fn a_message_is_confirmed_once_and_only_if_it_was_sent() {
 #[tokio::test]
 async fn orders_do_not_wait_for_a_pipe_that_nobody_reads() {
     let dir = tempfile::tempdir().expect("a directory");
-    // What it leaves behind keeps its input open, too.
+    // A process that it leaves behind keeps its input open, too.
     let mut agent = start(dir.path(), "read prompt; sleep 600 <&0 & echo $!");
     let Some(Event::Output { bytes, .. }) = next(&mut agent).await else {
         panic!("no process id");

@@ -4,7 +4,7 @@ use crate::runtime::{Event, agent, post};
 
 const MEGABYTE: usize = 1 << 20;
 
-/// How many events of this size wait when nobody takes any.
+/// The number of events of this size that wait when no receiver takes any.
 async fn waiting(bytes: usize) -> usize {
     let (agent, port) = agent();
     let mut sent = 0;

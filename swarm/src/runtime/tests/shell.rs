@@ -13,7 +13,7 @@ fn launch(command: &str) -> Launch {
     }
 }
 
-/// How the command ended.
+/// Runs the command and returns its end.
 async fn run(command: &str) -> (TurnEnd, Ending) {
     let processes = Processes::own().expect("signals");
     let agent = ShellRuntime::default().launch(launch(command), &processes);
