@@ -1,4 +1,4 @@
-//! One agent: its conversation, its model, its tools, and what it may do.
+//! One agent: its conversation, its model, its tools, and its permissions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,9 +22,9 @@ use super::repeats::Repeats;
 use super::tools::{BoxFuture, Seen, Toolbox};
 use crate::fault;
 
-/// So often a model is asked within one turn, whatever it does with it.
+/// Maximum requests to the model within one turn.
 const ENDLESS: u32 = 1000;
-/// So often in a row the model may answer with nothing, or with less than it wanted to say.
+/// Maximum empty or cut-off answers of the model in a row.
 const PATIENCE: u32 = 3;
 const MEGABYTE: u64 = 1024 * 1024;
 
@@ -33,14 +33,14 @@ const TOO_LONG: &str = "[Your answer reached the greatest length and was cut off
                         it stops, in smaller steps.]";
 const BROKEN_OFF: &str = "[The user interrupted you here.]";
 
-/// Why the loop ends before its turn does.
+/// The reason why the loop ends before its turn does.
 #[derive(Debug)]
 pub(super) enum Halt {
-    /// It was told to.
+    /// The host told it to stop.
     Stop,
-    /// It has had nothing to do for so long that it gives up what it keeps in memory.
+    /// It was idle for so long that it gives up the memory it holds.
     Asleep,
-    /// Nobody listens any more.
+    /// The host closed the pipe.
     Gone,
     /// The conversation cannot be kept.
     Journal(JournalError),
@@ -58,7 +58,7 @@ impl From<JournalError> for Halt {
     }
 }
 
-/// How a turn ended.
+/// The end of a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TurnEnd {
     pub status: &'static str,
@@ -84,7 +84,7 @@ impl TurnEnd {
     }
 }
 
-/// What became of a step that can be broken off.
+/// The outcome of a step that can be broken off.
 #[derive(Debug)]
 pub(super) enum Step<T> {
     Done(T),
@@ -94,7 +94,7 @@ pub(super) enum Step<T> {
     Urgent,
 }
 
-/// Everything an agent is made of.
+/// The parts of an agent.
 pub(super) struct Agent {
     pub out: Outbox,
     pub inbox: Inbox,
@@ -104,11 +104,11 @@ pub(super) struct Agent {
     pub early: Option<Early>,
     pub tools: Arc<Toolbox>,
     pub permissions: Permissions,
-    /// What every request begins with.
+    /// The bytes that every request begins with.
     pub head: Vec<u8>,
     /// The same for a model that does not know how to think harder, until that is known.
     pub plain_head: Option<Vec<u8>>,
-    /// What the model costs; none if nobody knows.
+    /// The model's prices; `None` if they are unknown.
     pub rates: Option<Rates>,
     pub limits: Limits,
     /// Takes out of results what must be in none: keys.
@@ -118,43 +118,43 @@ pub(super) struct Agent {
     pub seen: Seen,
     /// Its servers, as long as it needs them.
     pub mcp: Option<Mcp>,
-    /// It begins by waiting.
+    /// True if it begins by waiting.
     pub rested: bool,
-    /// After how long a wait it falls asleep; none means never.
+    /// Idle time after which it falls asleep; `None` if it never does.
     pub sleeps_after: Option<Duration>,
 }
 
-/// What was used so far.
+/// The usage so far.
 #[derive(Debug, Default)]
 pub(super) struct Spent {
-    /// How often the model was asked.
+    /// The number of requests to the model.
     pub requests: u32,
     pub cost_usd: f64,
     /// Tokens of the conversation up to the last answer.
     pub context: u64,
-    /// What a copy had of its original is counted.
+    /// True if the tokens that a copy shares with its original are counted.
     pub forked: bool,
 }
 
-/// What an agent knows that its conversation's file does not say.
+/// State of an agent that its conversation's file does not hold.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     pub spent: Spent,
     /// The files its model has seen.
     pub seen: Seen,
-    /// Another mode that it was told while it slept.
+    /// A mode that the host set while it slept; `None` if the host set none.
     pub mode: Option<String>,
 }
 
-/// What a turn has come to so far.
+/// The state of a turn so far.
 #[derive(Debug, Default)]
 struct Progress {
     requests: u32,
-    /// What the model said last.
+    /// The model's last text.
     text: String,
     empty: u32,
     too_long: u32,
-    /// How often in a row room was made without an answer.
+    /// The number of times in a row that room was made without an answer.
     made_room: u32,
     repeats: Repeats,
 }
@@ -169,7 +169,7 @@ impl Agent {
         worked
     }
 
-    /// What is left of it if it is dropped.
+    /// The state that is left if the agent is dropped.
     pub(super) fn into_kept(self) -> (Inbox, Kept) {
         let kept = Kept {
             spent: self.spent,
@@ -231,7 +231,7 @@ impl Agent {
         Ok(true)
     }
 
-    /// Whether nothing is lost if all but its conversation is made anew later.
+    /// True if nothing is lost if all but its conversation is made anew later.
     fn may_sleep(&self) -> bool {
         let only_ours = self.mcp.as_ref().is_none_or(Mcp::is_only_ours);
         only_ours && !self.tools.has_background()
@@ -240,7 +240,7 @@ impl Agent {
     /// Makes the messages that wait part of the conversation.
     async fn take_in_mail(&mut self) -> Result<(), Halt> {
         while let Some(mail) = self.inbox.mail.pop_front() {
-            // One that was taken in before the process was killed comes again.
+            // A message that was taken in before the process was killed comes again.
             if !self.conversation.has_taken(&mail.id) {
                 self.conversation.say(&mail.text, Some(mail.id))?;
             }
@@ -285,7 +285,7 @@ impl Agent {
         }
     }
 
-    /// Which limit keeps the model from being asked again.
+    /// The limit that prevents another request to the model; `None` if there is none.
     fn too_much(&self, progress: &Progress) -> Option<TurnEnd> {
         let text = || progress.text.clone();
         let spent = &self.spent;
@@ -322,7 +322,7 @@ impl Agent {
         let model = Arc::clone(&self.model);
         let out = self.out.clone();
         let stalled = move |why: String| out.mention(&Say::Stalled { why });
-        // What has come since then belongs into another one.
+        // Messages that arrived since then belong into another request.
         let mut asked = match self.early.take().filter(|early| early.is(&body)) {
             Some(early) => Box::pin(early.answer()) as BoxFuture<'_, _>,
             None => model.ask(body, &stalled),
@@ -341,13 +341,13 @@ impl Agent {
                 Heard::Urgent => return Ok(Step::Urgent),
                 Heard::Stop => return Err(Halt::Stop),
                 Heard::Mode(mode) => self.set_mode(&mode).await?,
-                // It waits for a boundary.
+                // It waits until the present step is over.
                 Heard::Mail | Heard::Answer | Heard::Closed => {}
             }
         }
     }
 
-    /// What becomes of a request without an answer: the end of the turn, or another try.
+    /// Handles a request without an answer: it ends the turn or tries again.
     async fn refused(
         &mut self,
         error: ModelError,
@@ -483,7 +483,7 @@ impl Agent {
         self.spent.cost_usd += cost;
         self.spent.context = tokens.all_input().saturating_add(tokens.output);
         if self.spent.context == 0 {
-            // Not everybody says. Four bytes are a token, more or less.
+            // Not every service reports it. Four bytes are a token, more or less.
             let bytes = self.head.len() + self.conversation.answered_bytes();
             self.spent.context = u64::try_from(bytes / 4).unwrap_or(u64::MAX);
         }
@@ -499,7 +499,7 @@ impl Agent {
             },
             ..Usage::default()
         };
-        // What a copy's first request finds in the cache is its original's.
+        // The tokens that a copy's first request finds in the cache are its original's.
         if self.conversation.is_parting() && !std::mem::replace(&mut self.spent.forked, true) {
             usage.forked_tokens = tokens.cache_read;
             usage.saved_usd = self
@@ -523,14 +523,14 @@ impl Agent {
         Ok(self.out.say(&Say::Mode { mode, error }).await?)
     }
 
-    /// Whether there is hardly room for another answer.
+    /// True if there is hardly room for another answer.
     fn is_full(&self) -> bool {
         let more = self.conversation.unanswered_bytes() / 4;
         let more = u64::try_from(more).unwrap_or(u64::MAX);
         self.spent.context.saturating_add(more) > self.limits.context
     }
 
-    /// Makes room; the end of the turn if there is none to be had.
+    /// Makes room; returns the end of the turn if no room can be made.
     async fn make_room(&mut self, progress: &mut Progress) -> Result<Step<Option<TurnEnd>>, Halt> {
         progress.made_room += 1;
         if progress.made_room > PATIENCE {

@@ -14,7 +14,7 @@ use super::protocol::Say;
 use super::repeats::Repeats;
 use super::tools::{Call, Cancel, ToolOutput};
 
-/// How long a call that is broken off may take to clean up.
+/// Maximum time for a call that is broken off to clean up.
 const CLEAN_UP: Duration = Duration::from_secs(5);
 
 const NOT_RUN: &str = "[Not run: the user interrupted you before.]";
@@ -25,7 +25,7 @@ struct Wanted {
     id: String,
     name: String,
     input: Value,
-    /// Why its input cannot be used.
+    /// The reason why its input cannot be used.
     malformed: Option<String>,
 }
 
@@ -188,7 +188,7 @@ impl Agent {
             .await?)
     }
 
-    /// Whether the call may be made; the text is why not.
+    /// Decides if the call may be made; the text says why not.
     async fn may(&mut self, call: &Wanted) -> Result<Step<Option<String>>, Halt> {
         match self.permissions.decide(&call.name, &call.input) {
             Decision::Allow => Ok(Step::Done(None)),
@@ -226,7 +226,7 @@ impl Agent {
                 Heard::Stop => return Err(Halt::Stop),
                 Heard::Mode(mode) => {
                     self.set_mode(&mode).await?;
-                    // What is asked may need no answer any more.
+                    // The host may withdraw the question before it is answered.
                     match self.permissions.decide(&call.name, &call.input) {
                         Decision::Allow => return Ok(Step::Done(None)),
                         Decision::Deny(why) => return Ok(Step::Done(Some(why))),

@@ -1,7 +1,7 @@
 //! Making a conversation shorter when it fills the model's context.
 //!
-//! The model is asked for a summary, which takes the place of everything that was said. Where
-//! that does not work, the oldest long results are left out.
+//! The model writes a summary, which takes the place of the earlier conversation. If that fails,
+//! the oldest long results are left out.
 
 use super::agent::{Agent, Halt, Step};
 use super::journal::Entry;
@@ -50,7 +50,7 @@ impl Agent {
                 );
                 self.out.mention(&Say::Stalled { why });
                 let dropped = self.conversation.drop_results()?;
-                // How much is left nobody knows before the next answer.
+                // The room that is left is unknown until the next answer.
                 let bytes = self.head.len() + self.conversation.answered_bytes();
                 self.spent.context = u64::try_from(bytes / 4).unwrap_or(u64::MAX);
                 Ok(Step::Done(dropped))

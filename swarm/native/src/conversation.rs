@@ -1,4 +1,4 @@
-//! What was said, in the bytes in which it is sent.
+//! The conversation, in the bytes in which it is sent.
 
 mod parting;
 
@@ -14,9 +14,9 @@ pub(super) use parting::Prefix;
 use super::journal::{Entry, Journal, JournalError};
 use super::model::{Answer, Block, Encoded, Format, MARKED, Message, Role};
 
-/// What stands for a result that was dropped.
+/// The text in place of a result that was dropped.
 const DROPPED: &str = "[This result was dropped to make room. Make the call again if you need it.]";
-/// How much of the first message is kept for ever.
+/// The length up to which the first message is always kept.
 const TASK: usize = 16 * 1024;
 
 /// A call that the model has made.
@@ -26,8 +26,8 @@ pub(super) struct OpenCall {
     pub name: String,
 }
 
-/// A conversation. What is finished is kept as the bytes that are sent, and nothing else; what
-/// is being said to the model now is kept apart until the model has answered.
+/// A conversation. Its finished part is kept as the bytes that are sent, and nothing else; messages
+/// that the model has not answered yet are kept apart.
 #[derive(Debug)]
 pub(super) struct Conversation {
     format: Format,
@@ -37,17 +37,17 @@ pub(super) struct Conversation {
     calls: Vec<OpenCall>,
     /// Their results so far.
     results: HashMap<String, (String, bool)>,
-    /// What is said to the model besides.
+    /// Further texts for the model.
     texts: Vec<String>,
     /// Messages that are in here already.
     taken: HashSet<Uuid>,
     /// The beginning of the first message: the task.
     task: String,
-    /// What requests begin with, as the file says.
+    /// The bytes that requests begin with, as the file says.
     prefix: Option<Prefix>,
-    /// It is a copy.
+    /// True if it is a copy.
     is_fork: bool,
-    /// Where a copy leaves its original, until the model has answered it.
+    /// The point where a copy leaves its original; `None` after the model has answered it.
     parting: Option<Parting>,
 }
 
@@ -65,7 +65,7 @@ impl Conversation {
         Ok(conversation)
     }
 
-    /// One that says this, and is kept nowhere.
+    /// A conversation of these entries that is not stored.
     pub(super) fn of_entries(entries: Vec<Entry>, format: Format) -> Self {
         let mut conversation = Self::with(Journal::nowhere(), format);
         conversation.replay(entries);
@@ -115,12 +115,12 @@ impl Conversation {
         &self.task
     }
 
-    /// Whether nothing was said yet.
+    /// True if nothing was said yet.
     pub(super) fn is_empty(&self) -> bool {
         self.messages.is_empty() && self.texts.is_empty()
     }
 
-    /// Whether this message is in here already.
+    /// True if this message is in here already.
     pub(super) fn has_taken(&self, message: &Uuid) -> bool {
         self.taken.contains(message)
     }
@@ -132,7 +132,7 @@ impl Conversation {
         Ok(())
     }
 
-    /// Somebody says something to the model.
+    /// Adds a text for the model.
     pub(super) fn say(&mut self, text: &str, message: Option<Uuid>) -> Result<(), JournalError> {
         self.happened(Entry::User {
             text: text.to_owned(),
@@ -220,7 +220,7 @@ impl Conversation {
         match entry {
             Entry::User { text, message } => {
                 let first = self.task.is_empty() && self.is_empty();
-                // The task of a copy is what it was told, not what its original was.
+                // The task of a copy is its own order, not its original's.
                 let parting = self.parting.as_mut().filter(|parting| !parting.told);
                 let order = parting.map(|parting| parting.told = true).is_some();
                 if first || order {
@@ -267,7 +267,7 @@ impl Conversation {
         }
     }
 
-    /// What is said to the model and has no answer: results in the order of the calls, then the
+    /// The messages to the model that have no answer: results in the order of the calls, then the
     /// rest.
     fn unanswered(&self) -> Option<Encoded> {
         let message = self.unanswered_and(None)?;
@@ -289,10 +289,11 @@ impl Conversation {
         (!blocks.is_empty()).then_some(Message { role, blocks })
     }
 
-    /// A request for the next answer; `more` is said only this once.
+    /// A request for the next answer; `more` is part of this request only.
     ///
-    /// The first request of a copy is that of its original, marks included, and what it is told;
-    /// the newest mark is before that, so that the next copy reads everything up to there.
+    /// The first request of a copy is that of its original, marks included, followed by the copy's
+    /// own message; the newest mark is before that message, so that the next copy reads everything
+    /// up to there.
     pub(super) fn request(&self, head: &[u8], more: Option<&str>) -> Bytes {
         let newest = self.unanswered_and(more);
         let (newest, marked) = match (&newest, &self.parting) {
@@ -308,12 +309,12 @@ impl Conversation {
         Bytes::from(self.format.body(head, all, marked))
     }
 
-    /// How many bytes its messages have, but what has no answer yet.
+    /// The bytes of its messages, without those that have no answer yet.
     pub(super) fn answered_bytes(&self) -> usize {
         self.messages.iter().map(Encoded::len).sum()
     }
 
-    /// How many bytes of memory it takes, more or less.
+    /// Approximate bytes of memory it takes.
     pub(super) fn kept_bytes(&self) -> u64 {
         let results = self.results.values().map(|(text, _)| text.len());
         let texts = self.texts.iter().map(String::len);
@@ -321,7 +322,7 @@ impl Conversation {
         u64::try_from(self.answered_bytes() + open).unwrap_or(u64::MAX)
     }
 
-    /// How many bytes are said to the model and have no answer.
+    /// The bytes of the messages to the model that have no answer.
     pub(super) fn unanswered_bytes(&self) -> usize {
         self.unanswered().map_or(0, |encoded| encoded.len())
     }

@@ -1,5 +1,5 @@
-//! A copy's first request does not wait for anything that it does not hold: everything in it is known
-//! when the conversation has been read. While the model thinks, the agent's servers come up.
+//! The first request of a copy starts at once: everything in it is known when the conversation was
+//! read. While the model thinks, the agent's servers start.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(super) struct Early {
 }
 
 impl Early {
-    /// Asks the model what the agent would ask it first; none if its limits forbid that.
+    /// Sends the agent's first request to the model; `None` if its limits forbid that.
     pub(super) fn ask(
         model: Arc<dyn Model>,
         conversation: &Conversation,
@@ -46,12 +46,12 @@ impl Early {
         Some(Self { body, asked })
     }
 
-    /// Whether it asks just this.
+    /// True if it asks just this.
     pub(super) fn is(&self, body: &Bytes) -> bool {
         self.body == *body
     }
 
-    /// What the model says.
+    /// The model's answer.
     pub(super) async fn answer(mut self) -> Result<Answer, ModelError> {
         (&mut self.asked).await.unwrap_or_else(|error| {
             let words = format!("a bug in ccb ended the request: {error}");

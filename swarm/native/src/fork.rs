@@ -1,5 +1,5 @@
-//! Where a copy leaves its original: found out when the copy is asked for, because the original
-//! goes on writing.
+//! The point where a copy leaves its original. It is computed when a copy is requested, because the
+//! original writes on.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use super::journal::{JournalError, Named, find};
 
-/// What a copy is to know of its original.
+/// The point where a copy leaves its original.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ForkPoint {
     /// All of it.
@@ -21,8 +21,8 @@ pub enum ForkPoint {
     Call(String),
 }
 
-/// The line at which a copy of the conversation `session` leaves it. `dir` is where the file is
-/// looked for if it was moved. The error is in words for people.
+/// The line at which a copy of the conversation `session` leaves it. `dir` is searched for the file
+/// if it was moved. The error is in words for people.
 pub fn fork_point(session: &str, dir: &Path, point: &ForkPoint) -> Result<Uuid, String> {
     look(session, dir, point).map_err(|error| error.to_string())
 }

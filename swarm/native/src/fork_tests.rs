@@ -77,7 +77,7 @@ fn same(one: &[u8], two: &[u8]) -> usize {
     one.iter().zip(two).take_while(|(a, b)| a == b).count()
 }
 
-/// Where the last text of a request begins.
+/// The offset at which the last text of a request begins.
 fn last_text(request: &[u8]) -> usize {
     let text = std::str::from_utf8(request).unwrap();
     text.rfind("<fork-boilerplate>").unwrap()
@@ -96,7 +96,7 @@ fn copies_of_one_answer_differ_in_their_order_alone() {
             let order = format!("{n} look at it");
             let fork = fork(&name, Some(at), other.path(), wire, &order);
             requests.push(fork.request(HEAD, None).to_vec());
-            // Its parent goes on meanwhile.
+            // Its parent continues meanwhile.
             parent.result("c1", format!("started {n}"), false).unwrap();
         }
         // All of the parent's request, to the byte, is the beginning of each.
@@ -183,7 +183,7 @@ fn a_copy_can_be_made_at_every_line() {
             let request: Value = serde_json::from_slice(&request).unwrap();
             assert!(request.to_string().contains("fork-boilerplate"));
         }
-        // What is said last in the file is what is copied unless somebody says where.
+        // Without a given line, the copy reaches up to the last line of the file.
         let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
         let newest = fork_point(&name, dir.path(), &ForkPoint::Newest).unwrap();
         assert_eq!(last["uuid"], newest.to_string());
@@ -202,7 +202,7 @@ fn a_copy_is_not_copied_and_a_line_that_is_not_there_is_named() {
     let third = tempfile::tempdir().unwrap();
     let error = Conversation::fork(&copy.session(), None, third.path(), Format(Wire::Chat));
     assert!(error.unwrap_err().to_string().contains("cannot fork"));
-    // The mark is lost; what it was told is left.
+    // The mark is lost; the order is left.
     let text = std::fs::read_to_string(copy.session()).unwrap();
     let unmarked: Vec<&str> = text
         .lines()

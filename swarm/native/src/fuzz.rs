@@ -88,7 +88,7 @@ fn web_page(data: &[u8]) {
     assert!(bounded(text).len() <= MAX_RESULT + 100);
 }
 
-/// What the host says to our own loop.
+/// Reads lines from the host as our own loop does.
 fn host_lines(data: &[u8]) {
     for line in data.split(|byte| *byte == b'\n') {
         let told = serde_json::from_slice::<Told>(line);

@@ -1,8 +1,8 @@
-//! The conversation on the disk: `conversation.jsonl`, a line for each thing that happened,
-//! written when it happens.
+//! The conversation on the disk: `conversation.jsonl`, a line for each thing that happened, written
+//! when it happens.
 //!
-//! Every beginning of the file is a conversation that can go on. A call that has no result in it
-//! may or may not have had its effect, and whoever goes on is told so.
+//! Every beginning of the file is a conversation that can be resumed. A call that has no result in
+//! it may or may not have had its effect, and the resumed agent reads that.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use super::model::{Block, Tokens};
 
-/// What a line says.
+/// The content of a line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(
     tag = "type",
@@ -34,15 +34,15 @@ pub(super) enum Entry {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         fork_of: Option<String>,
     },
-    /// What every request begins with from now on.
+    /// The bytes that every request begins with from now on.
     Prefix {
         system: String,
         tools: Vec<Value>,
-        /// The model does not know how to think harder; requests do not ask for it.
+        /// True if the model has no effort setting; requests do not set one.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         plain: bool,
     },
-    /// Somebody says something to the model.
+    /// A message to the model.
     User {
         text: String,
         /// The message it came in.
@@ -62,7 +62,7 @@ pub(super) enum Entry {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
-    /// Everything before is replaced by this: a new prefix begins.
+    /// This replaces everything before it: a new prefix begins.
     Compaction { text: String, why: String },
     /// These results were too long to be kept; requests have a note in their place.
     Dropped { results: Vec<String> },
@@ -72,13 +72,13 @@ pub(super) enum Entry {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// What a later version wrote.
+    /// An entry written by a later version.
     #[serde(other)]
     Unknown,
 }
 
 impl Entry {
-    /// Whether only a copy has such a line: it says so, or the text that begins with the tag does,
+    /// True if only a copy has such a line: it says so, or the text that begins with the tag does,
     /// in case the first was lost.
     pub(super) fn is_of_fork(&self) -> bool {
         match self {
@@ -89,7 +89,7 @@ impl Entry {
     }
 }
 
-/// Why a conversation cannot be read or written.
+/// The reason why a conversation cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum JournalError {
     #[error(transparent)]
@@ -117,7 +117,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// A new one in `dir`, which nobody else has.
+    /// Creates a new one in `dir`, which no other agent uses.
     pub(super) fn create(dir: &Path) -> Result<Self, JournalError> {
         let own = dir.join(format!("conversation-{}.jsonl", Uuid::new_v4().simple()));
         drop(store::atomic::open_private(&own)?);
@@ -132,7 +132,7 @@ impl Journal {
         Ok(Self { path, log, last })
     }
 
-    /// One that was never written to, at a place where nothing is.
+    /// A journal that is never written, with a path that does not exist.
     pub(super) fn nowhere() -> Self {
         let path = PathBuf::new();
         let log = LogTail::new(path.clone(), 0);
@@ -143,8 +143,8 @@ impl Journal {
         }
     }
 
-    /// The one that is known as `session`, and all it says. `dir` is where it is looked for if it
-    /// was moved together with everything else.
+    /// Opens the one known as `session` and reads all entries. `dir` is searched for it if it was
+    /// moved together with everything else.
     pub(super) fn open(session: &str, dir: &Path) -> Result<(Self, Vec<Entry>), JournalError> {
         let path = find(session, dir)?;
         let mut log = LogTail::new(path.clone(), 0);
@@ -212,7 +212,7 @@ impl Journal {
 #[serde(rename_all = "camelCase")]
 struct Line<'a> {
     uuid: Uuid,
-    /// The line before; none where a new prefix begins.
+    /// The line before; `None` where a new prefix begins.
     parent_uuid: Option<Uuid>,
     ts: String,
     #[serde(flatten)]
@@ -231,7 +231,7 @@ pub(super) fn find(session: &str, dir: &Path) -> Result<PathBuf, JournalError> {
         })
 }
 
-/// Where the line that is called `at` ends.
+/// The offset at which the line called `at` ends.
 fn end_of_line(bytes: &[u8], path: &Path, at: Uuid) -> Result<usize, JournalError> {
     // Its name is what a line begins with, and no text holds such bytes: quotes are escaped there.
     let name = format!("{{\"uuid\":\"{at}\"");
@@ -245,7 +245,7 @@ fn end_of_line(bytes: &[u8], path: &Path, at: Uuid) -> Result<usize, JournalErro
     Err(JournalError::NoSuchLine { path, at })
 }
 
-/// As much of a line as tells which one it is.
+/// The part of a line that identifies it.
 #[derive(Debug, Deserialize)]
 pub(super) struct Named {
     pub uuid: Uuid,

@@ -117,25 +117,24 @@ use sleep::Sleeper;
 /// The argument that makes ccb an agent.
 pub const ROLE: &str = swarm::runtime::NativeRuntime::ROLE;
 
-/// What the loop needs of the process it runs in.
+/// The loop's requirements on the process it runs in.
 #[derive(Debug, Default)]
 pub struct Options {
     /// The environment of the process. Keys come with the first line.
     pub env: Vec<(OsString, OsString)>,
-    /// What others do for it.
+    /// Services that the process provides to the loop.
     pub ports: Ports,
-    /// Who starts its commands; without one, this process.
+    /// The process that starts its commands; `None` if this one does.
     pub processes: Option<Processes>,
-    /// What it shares with other agents of this process.
+    /// The state it shares with other agents of this process.
     pub together: Option<Together>,
 }
 
-/// Connects to the server of our own tools within this process; none if it has to be a process
-/// of its own. The other end is served by threads, so this one is a socket and not a pipe of
-/// tokio's.
+/// Connects to the server of our own tools within this process; `None` if it has to be a process of
+/// its own. The other end is served by threads, so this one is a socket and not a pipe of tokio's.
 pub type ConnectOwn = Arc<dyn Fn(&McpServer) -> Option<UnixStream> + Send + Sync>;
 
-/// What others do for the loop.
+/// Services that the process provides to the loop.
 #[derive(Clone, Default)]
 pub struct Ports {
     /// Our own tools.
@@ -156,7 +155,7 @@ pub fn main(options: Options) -> u8 {
     match runtime {
         Ok(runtime) => {
             let code = runtime.block_on(run_on_standard_streams(options));
-            // Nothing that is left over is worth waiting for.
+            // Tasks that are left over are not worth waiting for.
             runtime.shutdown_background();
             code
         }
@@ -187,29 +186,29 @@ fn not_with_pipes(error: &io::Error) -> Lived {
     Lived::Over(1)
 }
 
-/// How it went with a loop.
+/// The result of running a loop.
 #[derive(Debug)]
 enum Lived {
-    /// It is over, with this exit code.
+    /// It has ended, with this exit code.
     Over(u8),
-    /// It goes on when it is spoken to.
+    /// It sleeps until the host sends a line.
     Asleep(Box<Sleeper>),
 }
 
-/// A loop that is about to begin, or to go on.
+/// A loop that is about to begin or resume.
 struct Awake {
     opening: Opening,
     options: Options,
     out: Outbox,
-    /// What is said has arrived when this ends.
+    /// Ends when all output is written.
     written: JoinHandle<Option<OwnedFd>>,
     inbox: Inbox,
-    /// What it knew before it slept.
+    /// The agent's state from before it slept.
     kept: Option<Kept>,
 }
 
-/// Runs an agent on these pipes. `alone`: signals to this process are for it. `kept`: it goes on with
-/// a conversation, and knows this.
+/// Runs an agent on these pipes. `alone`: signals to this process are for the agent. `kept`: the
+/// state of the conversation that the agent resumes.
 async fn run(
     mut options: Options,
     input: OwnedFd,
@@ -276,7 +275,7 @@ async fn live(awake: Awake) -> Lived {
         },
     };
     drop(out);
-    // What was said arrives before the end does.
+    // The output arrives before the end does.
     written.await.ok();
     Lived::Over(code)
 }

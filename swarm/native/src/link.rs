@@ -20,22 +20,22 @@ use super::protocol::{Say, Told};
 const MAX_LINE: usize = 64 * 1024 * 1024;
 /// The longest text that is said at once. The host reads lines of 4 MB.
 const MAX_SAID: usize = 512 * 1024;
-/// How many lines may wait for the host.
+/// Maximum lines that wait for the host.
 const UNREAD: usize = 64;
 
-/// Nobody listens any more.
+/// The host closed the pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Gone;
 
-/// Where the loop says things.
+/// The loop's output to its host.
 #[derive(Debug, Clone)]
 pub(super) struct Outbox {
     lines: mpsc::Sender<Vec<u8>>,
 }
 
 impl Outbox {
-    /// Writes to `pipe`. The task ends when everything is written and nobody says more; it gives the
-    /// pipe back unless nobody listens any more.
+    /// Writes to `pipe`. The task ends when every sender is dropped and everything is written; it
+    /// gives the pipe back unless the host has closed it.
     pub(super) fn new(pipe: OwnedFd) -> io::Result<(Self, JoinHandle<Option<OwnedFd>>)> {
         let mut pipe = pipe::Sender::from_owned_fd(pipe)?;
         let (lines, mut said) = mpsc::channel::<Vec<u8>>(UNREAD);
@@ -55,7 +55,7 @@ impl Outbox {
         self.lines.send(line(said)).await.map_err(|_| Gone)
     }
 
-    /// Says something that nobody misses if the host has enough to read.
+    /// Sends a line that may be dropped if the host has many to read.
     pub(super) fn mention(&self, said: &Say) {
         self.lines.try_send(line(said)).ok();
     }
@@ -67,7 +67,7 @@ fn line(said: &Say) -> Vec<u8> {
     line
 }
 
-/// What a host is told of a long text: its beginning.
+/// The part of a long text that the host gets: its beginning.
 pub(super) fn excerpt(text: &str) -> String {
     match text.len() > MAX_SAID {
         false => text.to_owned(),
@@ -103,7 +103,7 @@ pub(super) fn excerpts(value: &Value, budget: &mut usize) -> Value {
     }
 }
 
-/// The input of a call as a host is told of it.
+/// The part of a call's input that the host gets.
 pub(super) fn shown(input: &Value) -> Value {
     excerpts(input, &mut MAX_SAID.clone())
 }
@@ -115,7 +115,7 @@ pub(super) struct Mail {
     pub text: String,
 }
 
-/// What was heard, as far as it cannot wait.
+/// The lines from the host that cannot wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Heard {
     /// A message; it waits in the inbox.
@@ -128,23 +128,23 @@ pub(super) enum Heard {
     Answer,
     /// Another mode is to hold.
     Mode(String),
-    /// It is to end now.
+    /// It has to end now.
     Stop,
-    /// Nothing more will come.
+    /// The host has closed the pipe.
     Closed,
 }
 
-/// What the host says.
+/// The lines from the host.
 #[derive(Debug)]
 pub(super) struct Inbox {
     lines: LineReader,
-    /// If the process is its alone, SIGTERM is the same as being told to stop.
+    /// If the process is its alone, SIGTERM is the same as an order to stop.
     terminate: Option<Signal>,
     /// Messages that the model has not seen.
     pub mail: VecDeque<Mail>,
     /// Answers to questions, by their ids.
     pub answers: HashMap<String, (bool, Option<String>)>,
-    /// Nothing more will come.
+    /// True if the host has closed the pipe.
     pub closed: bool,
 }
 
@@ -176,7 +176,7 @@ impl Inbox {
         })
     }
 
-    /// Whether everything that came through the pipe has been dealt with.
+    /// True if every line that came through the pipe was handled.
     pub(super) fn is_quiet(&self) -> bool {
         self.mail.is_empty() && !self.closed && self.lines.is_between_lines()
     }
@@ -186,7 +186,7 @@ impl Inbox {
         self.lines.into_pipe().into_nonblocking_fd()
     }
 
-    /// What comes next. Nothing is lost if this is dropped.
+    /// The next line from the host. Nothing is lost if this is dropped.
     pub(super) async fn hear(&mut self) -> Heard {
         match self.told().await {
             Some(Told::Message { id, text, now }) => {

@@ -1,4 +1,4 @@
-//! Finding out whether a model answers, with one small request.
+//! Tests a model with one small request.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use bytes::Bytes;
 
 use super::model::{Block, Client, Fixed, Format, Message, Provider, Role};
 
-/// Asks the model for one word. Not again if it is refused; the error says why, and what to do.
+/// Asks the model for one word, without a retry if it refuses; the error says why, and what to do.
 pub fn probe(
     provider: &Provider,
     env: &[(OsString, OsString)],

@@ -1,4 +1,4 @@
-//! What our loop and its host say to each other after the first line ([`Opening`](super::Opening)):
+//! The messages between our loop and its host after the first line ([`Opening`](super::Opening)):
 //! the lines of `runtime::lines`.
 
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde_json::Value;
 use swarm::runtime::Usage;
 use uuid::Uuid;
 
-/// What the host says after the first line.
+/// A message of the host after the first line.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Told {
@@ -29,7 +29,7 @@ pub(super) enum Told {
     Stop,
 }
 
-/// What the loop says.
+/// A message of the loop.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Say {

@@ -5,9 +5,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
 
-/// How many calls are remembered.
+/// The number of calls that are remembered.
 const MEMORY: usize = 30;
-/// After so many calls that are the same in all, and had the same result, the model is told.
+/// The number of identical calls with the same result after which the model gets a warning.
 const TELL: usize = 5;
 /// After so many the turn is over.
 const END: usize = 10;
@@ -20,7 +20,8 @@ pub(super) struct Repeats {
 }
 
 impl Repeats {
-    /// Notes a call and its result; what the model is told about it, if it was made too often.
+    /// Notes a call and its result; returns the warning for the model, if the call was made too
+    /// often.
     pub(super) fn note(&mut self, name: &str, input: &Value, result: &str) -> Option<String> {
         let mut hasher = DefaultHasher::new();
         (name, input.to_string(), result).hash(&mut hasher);
@@ -44,7 +45,7 @@ impl Repeats {
         })
     }
 
-    /// Why the turn is to end, if it is.
+    /// The reason to end the turn; `None` if it may continue.
     pub(super) fn end(&mut self) -> Option<String> {
         self.end.take()
     }

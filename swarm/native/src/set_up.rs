@@ -33,7 +33,7 @@ use super::sleep::SLEEPS_AFTER;
 use super::tools::{Seen, Tool, ToolSpec, Toolbox, ToolboxOptions};
 use super::{Options, system};
 
-/// Why there is no agent, in words for people.
+/// The reason why there is no agent, in words for people.
 pub(super) type NoAgent = String;
 
 /// The service that has the model: the one that was found for it, else what the variables say.
@@ -150,15 +150,15 @@ pub(super) async fn set_up(
     Ok(agent)
 }
 
-/// What the requests of a copy begin with that has something to do and can begin at once.
+/// The beginning of the requests of a copy that has a message and can begin at once.
 fn prefix_of_copy(opening: &Opening, conversation: &Conversation) -> Option<Prefix> {
     let told = !opening.text.is_empty() && opening.required_servers.is_empty();
     let begins = told && conversation.is_fork();
     conversation.prefix().filter(|_| begins).cloned()
 }
 
-/// What requests begin with: what the agent is told and its tools. A copy has its original's, byte
-/// for byte, whatever it is made of itself; whoever has slept has what it had before.
+/// The beginning of requests: the system prompt and the tools. A copy has its original's, byte for
+/// byte, even if its own differ; an agent that slept has the one it had before.
 fn prefix(conversation: &Conversation, system: String, tools: &mut Toolbox, slept: bool) -> Prefix {
     let known = conversation.prefix();
     if let Some(known) = known.filter(|_| conversation.is_fork() || slept) {
@@ -205,7 +205,7 @@ fn heads(prefix: &Prefix, provider: &Provider, effort: Option<&str>) -> (Vec<u8>
     }
 }
 
-/// Starts the agent's servers, and listens meanwhile; what it was told about its mode comes back.
+/// Starts the agent's servers, and listens meanwhile; returns the last order about its mode.
 async fn servers(
     opening: &Opening,
     options: &Options,
@@ -333,7 +333,7 @@ fn mode(opening: &Opening) -> PermissionMode {
     mode.unwrap_or_default()
 }
 
-/// What the settings files of Claude Code say about tools.
+/// The rules about tools in the settings files of Claude Code.
 fn rules(opening: &Opening, env: &[(OsString, OsString)]) -> Rules {
     let path = |name| variable(env, name).map(PathBuf::from);
     Rules::load(&RuleSources {
@@ -357,7 +357,7 @@ fn permissions(opening: &Opening, tools: &Toolbox, env: &[(OsString, OsString)])
     })
 }
 
-/// How many tokens a conversation may have before it is made shorter.
+/// Maximum tokens of a conversation before it is made shorter.
 fn room(provider: &Provider) -> u64 {
     let window = context_window(provider);
     let for_answer = max_output(provider).min(window / 4);

@@ -1,5 +1,5 @@
-//! What several agents in one process share: the scheduler on which requests to models are made, the
-//! connections to services, and the thread that gives freed memory back.
+//! The state that several agents in one process share: the scheduler on which requests to models
+//! are made, the connections to services, and the thread that gives freed memory back.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,23 +12,23 @@ use tokio::sync::Notify;
 
 use super::Ports;
 
-/// What the agents of one process share.
+/// The state that the agents of one process share.
 #[derive(Clone)]
 pub struct Together {
-    /// Where requests to models are made.
+    /// The scheduler that makes requests to models.
     pub(super) net: Handle,
     pub(super) clients: Arc<Clients>,
     /// Told when one of them has fallen asleep.
     pub(super) asleep: Arc<Notify>,
     pub(super) ports: Ports,
-    /// What one of them may keep in memory.
+    /// Maximum bytes that one of them may keep in memory.
     pub(super) max_bytes: Option<u64>,
     /// Called when a thread is given up: it may never end.
     pub(super) given_up: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl Together {
-    /// What agents of this process share from now on. Requests to models are made as long as the
+    /// Shared state for new agents of this process. Requests to models are made as long as the
     /// process lives.
     pub fn new(ports: Ports, given_up: impl Fn() + Send + Sync + 'static) -> io::Result<Self> {
         let (tell, made) = std::sync::mpsc::sync_channel(1);
@@ -67,12 +67,12 @@ impl Together {
         }
     }
 
-    /// Where requests to models are made, and everybody is waited for who sleeps.
+    /// The scheduler that makes requests to models and waits for all sleeping agents.
     pub fn scheduler(&self) -> Handle {
         self.net.clone()
     }
 
-    /// Somebody has let go of memory that is worth giving back.
+    /// Tells the thread that an agent has freed memory that is worth giving back.
     pub fn is_asleep(&self) {
         self.asleep.notify_one();
     }

@@ -1,8 +1,8 @@
-//! Agents that have nothing to do and share a process give up what they keep in memory.
+//! Idle agents that share a process give up the memory they hold.
 //!
-//! What is left is their pipes, who they are, and what their conversation's file does not say. The
-//! next line of the host wakes them: they read their conversation again and go on, with the same
-//! first bytes in each request, so that the service's cache still knows them.
+//! Only their pipes, their identity and the state that their conversation's file does not hold are
+//! left. The next line of the host wakes them: they read their conversation again and resume, with
+//! the same first bytes in each request, so that the service's cache still knows them.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::agent::{Agent, Kept};
 use super::link::{Heard, Inbox, Outbox};
 use super::{Awake, Lived, Opening, Options, live};
 
-/// How long an agent waits before it falls asleep.
+/// Idle time before an agent falls asleep.
 pub(super) const SLEEPS_AFTER: Duration = Duration::from_secs(5);
 
 /// An agent that sleeps.
@@ -27,12 +27,12 @@ pub(super) struct Sleeper {
     kept: Kept,
 }
 
-/// What ended its sleep.
+/// The reason why its sleep ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Call {
-    /// Somebody said something.
+    /// The host sent a line.
     Spoken,
-    /// Nobody will say anything any more.
+    /// The host closed the pipe.
     Nobody,
 }
 
@@ -76,7 +76,7 @@ impl Sleeper {
         Ok((Self { input, ..self }, call))
     }
 
-    /// What it knows, for whoever wakes it.
+    /// The state for the thread that wakes it.
     pub(super) fn give_kept(&mut self) -> Kept {
         std::mem::take(&mut self.kept)
     }
@@ -86,12 +86,12 @@ impl Sleeper {
         Self { kept, ..self }
     }
 
-    /// Where it says things.
+    /// The pipe to its host.
     pub(super) fn output(&self) -> &OwnedFd {
         &self.output
     }
 
-    /// Goes on where it fell asleep.
+    /// Continues where it fell asleep.
     pub(super) async fn wake(self) -> Lived {
         let Self {
             opening,
@@ -108,7 +108,7 @@ impl Sleeper {
                 return Lived::Over(1);
             }
         };
-        // Whoever is only told to end need not be made anew for that.
+        // An agent that only has to end need not be built anew for that.
         match inbox.hear().await {
             Heard::Stop | Heard::Closed => return Lived::Over(0),
             Heard::Mode(mode) => kept.mode = Some(mode),

@@ -1,4 +1,4 @@
-//! What an agent is told before everything else.
+//! The system prompt of an agent.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use super::Opening;
 use super::context::{Context, Surroundings};
 use super::model::variable;
 
-/// What there is around the agent.
+/// The instructions and skills around the agent.
 pub(super) fn context(opening: &Opening, env: &[(OsString, OsString)]) -> Context {
     let path = |name| variable(env, name).map(PathBuf::from);
     let now = rfc3339(SystemClock.now_ms());

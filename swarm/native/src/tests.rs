@@ -1,4 +1,4 @@
-//! Conversations that go on from wherever their file ends.
+//! Conversations that are resumed from wherever their file ends.
 
 use std::path::Path;
 
@@ -104,7 +104,7 @@ fn every_beginning_of_a_file_is_a_conversation_that_goes_on() {
         };
         let told = text.matches("may or may not have had its effect").count();
         assert_eq!(told, open_calls, "{lines} lines: {text}");
-        // What was said about it is written down: nobody says something else the next time.
+        // The decision is written down, so that the next time is the same.
         let sent = request(&again);
         drop(again);
         assert_eq!(request(&open(&file, Wire::Anthropic)), sent);

@@ -1,7 +1,7 @@
-//! Several agents in one process: what keeps them apart. What they share is in `shared.rs`.
+//! Several agents in one process, kept apart from each other. Their common state is in `shared.rs`.
 //!
-//! Each has a thread of its own with a scheduler of its own, so one that does not come back stops
-//! nobody else; one that has nothing to do gives its thread back and sleeps (`sleep.rs`). They speak with their hosts through
+//! Each has a thread of its own with a scheduler of its own, so one that hangs stops no other; an
+//! idle one gives its thread back and sleeps (`sleep.rs`). They speak with their hosts through
 //! pipes, like an agent with a process of its own: everything behind that is the same.
 
 use std::any::Any;
@@ -37,7 +37,7 @@ pub struct SharedNative {
 }
 
 impl SharedNative {
-    /// One of those that share `together`.
+    /// Loops that share `together`.
     pub fn new(together: Together) -> Self {
         Self {
             together,
@@ -45,7 +45,7 @@ impl SharedNative {
         }
     }
 
-    /// The same for an agent that goes on where another one fell asleep.
+    /// The same for an agent that continues where another one fell asleep.
     #[must_use]
     pub fn knowing(mut self, known: Option<Known>) -> Self {
         self.known = known;
@@ -64,7 +64,7 @@ impl SharedLoop for Together {
     }
 }
 
-/// Tells of the end once: the thread itself, or whoever gives it up.
+/// Reports the end once: the thread itself does, or the code that gives the thread up.
 type End = Arc<Mutex<Option<oneshot::Sender<Ending>>>>;
 
 fn end(tell: &End, ending: Ending) -> bool {
@@ -109,7 +109,7 @@ impl Runtime for SharedNative {
         mate.give_thread(whole).map_err(failed)?;
         let (given_up, felt) = (Arc::clone(&self.together.given_up), pulse.clone());
         processes.on_kill(move || {
-            // A thread cannot be killed: from here on nobody hears it.
+            // A thread cannot be killed: from here on its reports are dropped.
             if end(&tell, Ending::Signaled(9)) && !felt.is_at_rest() {
                 given_up();
             }
@@ -127,11 +127,11 @@ impl Runtime for SharedNative {
     }
 }
 
-/// How much of a loop is to be run.
+/// The part of a loop that a thread runs.
 enum Part {
     /// All of it, by one who may know something.
     Whole(Options, OwnedFd, OwnedFd, Option<Kept>),
-    /// What comes after it slept.
+    /// The part after it slept.
     Rest(Box<Sleeper>),
 }
 
@@ -165,7 +165,7 @@ impl Mate {
         Ok(())
     }
 
-    /// Sleeps without a thread until somebody speaks to it.
+    /// Sleeps without a thread until the host sends a line.
     async fn sleep(self, sleeper: Sleeper) {
         let tell = Arc::clone(&self.tell);
         let woken = match sleeper.until_called().await {
@@ -235,7 +235,7 @@ fn live(part: Part, pulse: &Pulse) -> Result<Lived, i32> {
     })
 }
 
-/// What a panic says.
+/// The message of a panic.
 fn words(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));

@@ -14,7 +14,7 @@ use crate::path::plain;
 pub(super) const MOST: usize = 48 * 1024;
 /// The most bytes that are read of one file.
 const MOST_OF_FILE: usize = 32 * 1024;
-/// How many files an import may lead through.
+/// Maximum depth of imports.
 const MOST_DEEP: usize = 5;
 /// In one directory, in this order.
 const NAMES: [&str; 4] = [
@@ -116,7 +116,7 @@ impl Instructions {
         room.finish("# Instructions\n\nFollow these; of two that disagree the later counts.")
     }
 
-    /// Those of `dir` and the directories above it that nobody has looked into.
+    /// The instructions of `dir` and the directories above it that were not read before.
     pub(super) fn below(&mut self, dir: &Path) -> Option<String> {
         let mut room = Room::new();
         for dir in self.between(&plain(dir)) {
@@ -220,7 +220,7 @@ fn beginning(file: &File) -> Option<String> {
     Some(text)
 }
 
-/// What `@path` names outside of code.
+/// The paths that `@path` names outside of code.
 fn imports(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut in_block = false;
@@ -245,7 +245,7 @@ fn imports(text: &str) -> Vec<&str> {
     found
 }
 
-/// Not a name of somebody, as in `@alice`.
+/// True if the text is a path, and not the name of a person as in `@alice`.
 fn is_path(text: &str) -> bool {
     !text.is_empty() && (text.contains('/') || text.contains('.')) && !text.contains('@')
 }

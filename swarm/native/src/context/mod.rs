@@ -1,5 +1,5 @@
-//! What an agent is told besides its own prompt: where it is, the instructions of the user and of
-//! the project, and the skills there are.
+//! The context an agent gets besides its own prompt: where it is, the instructions of the user and
+//! of the project, and the skills there are.
 //!
 //! Instructions are `CLAUDE.md` and `AGENTS.md`: the user's own, those from the top of the worktree
 //! down to where the agent works, and those of a directory below when a file there is first read.
@@ -29,10 +29,10 @@ questions while you work.
 - Check your work by running it. If a check fails, find out why.
 - End with a short report: what you did, what came of it, what you could not check.";
 
-/// Where an agent is.
+/// The directories and files around an agent.
 #[derive(Debug, Clone, Default)]
 pub struct Surroundings {
-    /// Where it works.
+    /// Its working directory.
     pub cwd: PathBuf,
     /// The worktree that is in.
     pub tree: PathBuf,
@@ -46,11 +46,11 @@ pub struct Surroundings {
     pub scratchpad: Option<PathBuf>,
     /// The day, as `2026-01-31`.
     pub today: String,
-    /// The agent's commands are confined to the worktree.
+    /// True if the agent's commands are confined to the worktree.
     pub confined: bool,
 }
 
-/// What was found around an agent.
+/// The instructions and skills that were found around an agent.
 #[derive(Debug)]
 pub struct Context {
     text: String,

@@ -13,21 +13,21 @@ use crate::tools::{BoxFuture, Call, Tool, ToolOutput, ToolSpec};
 const MOST: u64 = 64 * 1024;
 /// The most bytes of all names and descriptions, which are part of each request.
 const MOST_LISTED: usize = 4 * 1024;
-/// As much of one description.
+/// Maximum bytes of one description.
 const DESCRIPTION: usize = 250;
 
 /// Instructions with a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skill {
-    /// What it is called.
+    /// The skill's name.
     pub name: String,
-    /// When to use it.
+    /// The occasions to use it.
     pub description: String,
     /// Its files are here, `SKILL.md` among them.
     pub dir: PathBuf,
 }
 
-/// Those of the project, then those of the user that have another name, by name.
+/// The skills of the project, then those of the user that have another name, by name.
 pub(super) fn find(around: &Surroundings) -> Vec<Skill> {
     let mut all: Vec<Skill> = Vec::new();
     let own = around.home.as_ref().map(|home| home.join("skills"));

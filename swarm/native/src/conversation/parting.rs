@@ -1,4 +1,4 @@
-//! What a copy shares with its original, and where it leaves it.
+//! The part of a conversation that a copy shares with its original, and where the copy leaves it.
 
 use std::path::Path;
 
@@ -9,38 +9,38 @@ use super::super::journal::{Entry, Journal, JournalError};
 use super::super::model::{Format, MARKED};
 use super::Conversation;
 
-/// What stands for a result that nobody has seen.
+/// The text in place of a result that was never stored.
 const INTERRUPTED: &str = "[Interrupted: this call was under way when the agent's process ended. It \
                            may or may not have had its effect. Look before you do it again.]";
 /// The same in a copy, for the calls of its original: one text for every call and every copy.
 const ORIGINALS: &str = "[This call was made by the agent that you are a copy of, which continues \
                          with its result. You do not get the result.]";
 
-/// What every request of a conversation begins with.
+/// The bytes that every request of a conversation begins with.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Prefix {
     pub system: String,
-    /// As the file has them.
+    /// The tools as the file has them.
     pub tools: Vec<serde_json::Value>,
-    /// Without asking the model to think harder, because it cannot.
+    /// True if the request does not set an effort, because the model has none.
     pub plain: bool,
 }
 
-/// Where a copy leaves its original. All copies that leave it here send the same bytes up to what
-/// each of them is told.
+/// The point where a copy leaves its original. All copies that leave it here send the same bytes up
+/// to their own messages.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Parting {
-    /// So many of the last messages were marked in the original's last request.
+    /// The number of the last messages that were marked in the original's last request.
     pub marked: usize,
-    /// So many texts that have no answer yet are the original's.
+    /// The number of unanswered texts that are the original's.
     pub texts: usize,
-    /// The copy has been told what to do.
+    /// True if the copy has its order.
     pub told: bool,
 }
 
 impl Conversation {
-    /// A copy of the one that is known as `session`, up to its line `at`. Who copies says so with
-    /// [`Entry::Session`].
+    /// A copy of the conversation known as `session`, up to its line `at`. The caller records the
+    /// copy with [`Entry::Session`].
     pub(crate) fn fork(
         session: &str,
         at: Option<Uuid>,
@@ -56,7 +56,7 @@ impl Conversation {
         Ok(conversation)
     }
 
-    /// Gives every call a result, because nobody is there any more who would.
+    /// Gives every open call a result, because the process that made the calls has ended.
     pub(crate) fn settle(&mut self) -> Result<(), JournalError> {
         let copied = self.parting.is_some_and(|parting| !parting.told);
         match copied {
@@ -65,17 +65,17 @@ impl Conversation {
         }
     }
 
-    /// Whether it is a copy of another one.
+    /// True if it is a copy of another one.
     pub(crate) fn is_fork(&self) -> bool {
         self.is_fork
     }
 
-    /// Whether it is a copy that the model has not answered yet.
+    /// True if it is a copy that the model has not answered yet.
     pub(crate) fn is_parting(&self) -> bool {
         self.parting.is_some()
     }
 
-    /// What requests begin with, as the file says.
+    /// The bytes that requests begin with, as the file says.
     pub(crate) fn prefix(&self) -> Option<&Prefix> {
         self.prefix.as_ref()
     }
@@ -111,7 +111,7 @@ impl Conversation {
     /// From here on this is another conversation than its original.
     pub(super) fn part(&mut self) {
         self.is_fork = true;
-        // Where the original waits for its model, what was said last is in its last request.
+        // If the original waits for its model, its last message is in its last request.
         let sent =
             self.open_calls().is_empty() && !(self.texts.is_empty() && self.calls.is_empty());
         self.parting = Some(Parting {

@@ -23,20 +23,20 @@ use super::tool::text_of;
 
 /// By which our own server knows that its list of tools must not change.
 pub(super) const CLIENT: &str = "ccb-native";
-/// The longest answer of a server that is looked at.
+/// Maximum bytes of a server's answer.
 const MAX_LINE: usize = 16 * 1024 * 1024;
-/// How many tools of a server are taken.
+/// Maximum tools of a server.
 const MAX_TOOLS: usize = 256;
-/// How much of the end of what a server prints as errors is kept.
+/// Bytes that are kept from the end of what a server prints as errors.
 const LAST_WORDS: usize = 2048;
-/// How long it may take until it is known how a server has ended whose pipe is closed.
+/// Maximum wait for the exit code of a server whose pipe is closed.
 const SETTLE: Duration = Duration::from_millis(500);
-/// How long its last words are waited for when it has ended.
+/// Maximum wait for a server's last output when it has ended.
 const LISTEN: Duration = Duration::from_millis(200);
-/// Where our own server finds which call of the model this is.
+/// The field in which our own server finds the id of the model's call.
 const TOOL_USE: &str = "claudecode/toolUseId";
 
-/// How a server is reached.
+/// The way to a server.
 #[derive(Debug)]
 pub(super) enum Way {
     /// A program of its own.
@@ -232,7 +232,7 @@ impl Program {
         tokio::spawn(async move {
             let ending = ended.await.unwrap_or(Ending::Unknown);
             if let Some(heard) = heard {
-                // What it has started may keep the pipe open.
+                // The server's child processes may keep the pipe open.
                 tokio::time::timeout(LISTEN, heard).await.ok();
             }
             noted.ending.set(ending).ok();
@@ -255,7 +255,7 @@ impl Program {
         }
     }
 
-    /// Why it cannot be used: how it has ended, and its last words, if it has ended.
+    /// The reason why it cannot be used: its exit code and last words, if it has ended.
     async fn obituary(&self, why: &str) -> String {
         if tokio::time::timeout(SETTLE, self.ended()).await.is_err() {
             return why.to_owned();

@@ -31,25 +31,25 @@ use super::tools::Tool;
 
 pub use users::users_servers;
 
-/// So long an agent waits for servers it does not start without.
+/// Maximum wait for the servers that an agent needs to start.
 const REQUIRED: Duration = Duration::from_secs(30);
-/// So long it waits for the others.
+/// Maximum wait for the other servers.
 const OTHERS: Duration = Duration::from_secs(10);
-/// So long a call may take where neither the server nor the user says.
+/// Time limit of a call where neither the server nor the user sets one.
 const CALL: Duration = Duration::from_secs(600);
-/// So long servers may take to end by themselves.
+/// Maximum time for servers to end by themselves.
 const CLOSING: Duration = Duration::from_secs(2);
 /// The variable by which users of Claude Code say how long a call may take, in milliseconds.
 const CALL_VARIABLE: &str = "MCP_TOOL_TIMEOUT";
 
-/// What servers are started with.
+/// The options that servers are started with.
 #[derive(Debug, Clone, Copy)]
 pub struct McpOptions<'a> {
     /// Which.
     pub servers: &'a [McpServer],
-    /// Those of them the agent does not start without.
+    /// The servers that the agent does not start without.
     pub required: &'a [String],
-    /// Where they run.
+    /// The directory they run in.
     pub cwd: &'a Path,
     /// The agent's whole environment.
     pub env: &'a [(OsString, OsString)],
@@ -136,7 +136,7 @@ impl Mcp {
         &self.absent
     }
 
-    /// Whether there is no server but ours, which remembers nothing that is not on disk.
+    /// True if there is no server but ours, which remembers nothing that is not on disk.
     pub(super) fn is_only_ours(&self) -> bool {
         self.connections.iter().all(|one| one.name() == OWN_SERVER)
     }
@@ -158,7 +158,8 @@ fn missing(which: &[String]) -> String {
     format!("MCP servers it needs are missing: {}", which.join("; "))
 }
 
-/// Our own server within this process. That takes a while, in which others go on.
+/// Connects to our own server within this process. That takes a while, in which other work
+/// continues.
 async fn connect_here(connect: &ConnectOwn, server: &McpServer) -> Option<UnixStream> {
     let (connect, server, scope) = (Arc::clone(connect), server.clone(), scope::current());
     let connected = tokio::task::spawn_blocking(move || {

@@ -13,7 +13,7 @@ use super::connection::Connection;
 
 /// The longest name that every service takes.
 const MAX_NAME: usize = 64;
-/// How much of a description a model sees: it is part of every request.
+/// Maximum length of a description that a model gets: it is part of every request.
 const MAX_DESCRIPTION: usize = 2048;
 /// Of ours: those that change nothing, and those that wait for agents, of which several may be at
 /// work.
@@ -76,7 +76,7 @@ fn full_name(server: &str, tool: &str) -> String {
 #[derive(Debug)]
 struct ServerTool {
     connection: Arc<Connection>,
-    /// As the server names it.
+    /// The name that the server uses.
     plain: String,
     spec: ToolSpec,
 }
@@ -91,7 +91,7 @@ impl Tool for ServerTool {
     }
 }
 
-/// What of a result is text, and what there was besides.
+/// The text of a result, and the kinds of its other parts.
 pub(super) fn text_of(result: &CallToolResult) -> String {
     let blocks = result.content.iter().map(|block| match block {
         ContentBlock::Text(text) => text.text.clone(),

@@ -7,7 +7,7 @@ use swarm::runtime::McpServer;
 use swarm::tools::OWN_SERVER;
 use swarm::trust::{SERVERS, servers_of};
 
-/// Where Claude Code keeps them, in its own directory and in the home directory.
+/// The file in which Claude Code keeps them, in its own directory and in the home directory.
 const FILE: &str = ".claude.json";
 
 /// The user's servers, those of the repository if it is trusted, and what is wrong with others.
@@ -80,7 +80,7 @@ fn expand(text: &str, var: &dyn Fn(&str) -> Option<String>) -> String {
         match (var(name), otherwise) {
             (Some(value), _) => all.push_str(&value),
             (None, Some(otherwise)) => all.push_str(otherwise),
-            // As it is, so that the server's own error shows what is missing.
+            // Unchanged, so that the server's own error shows what is missing.
             (None, None) => all.push_str(&format!("${{{inside}}}")),
         }
         rest = behind;

@@ -39,7 +39,7 @@ pub(super) fn head(fixed: &Fixed<'_>) -> Vec<u8> {
     open_list(fields, "messages", None)
 }
 
-/// Older models are told how many tokens to think, newer ones how hard.
+/// Older models get the number of tokens to think, newer ones an effort.
 fn think(fields: &mut Map<String, Value>, effort: &str, provider: &Provider) {
     const BY_BUDGET: [&str; 6] = ["-3-7", "-4-0", "-4-1", "-4-2025", "sonnet-4-5", "haiku-4-5"];
     if BY_BUDGET.iter().any(|part| provider.model.contains(part)) {
@@ -91,7 +91,7 @@ pub(super) fn encode_shared(message: &Message, shared: usize) -> Encoded {
 
 fn block(block: &Block) -> Option<Value> {
     Some(match block {
-        // It refuses texts in which there is nothing.
+        // The service refuses empty texts.
         Block::Text { text } if text.trim().is_empty() => return None,
         Block::Text { text } => json!({ "type": "text", "text": text }),
         Block::ToolUse { id, name, input } => {

@@ -1,4 +1,4 @@
-//! OpenAI's chat completions, as OpenAI and everybody else speaks them.
+//! OpenAI's chat completions, as OpenAI and most other services speak them.
 
 use serde_json::{Map, Value, json};
 use uuid::Uuid;

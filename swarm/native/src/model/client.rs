@@ -15,7 +15,7 @@ use super::{Answer, Provider};
 use crate::shared::Together;
 use crate::tools::BoxFuture;
 
-/// Something that answers. Dropping the future breaks the request off.
+/// A model that answers. Dropping the future breaks the request off.
 pub(crate) trait Model: Send + Sync {
     /// Sends `body` and waits for the whole answer, again and again where that helps. `stalled`
     /// hears why it takes longer.
@@ -31,10 +31,10 @@ pub(crate) trait Model: Send + Sync {
 pub(crate) struct Client {
     provider: Provider,
     env: Vec<(OsString, OsString)>,
-    /// What must be in no text.
+    /// The secrets that are removed from every text.
     secrets: SecretFilter,
     http: OnceLock<Result<Arc<Http>, String>>,
-    /// Where requests are made, if that is not here.
+    /// The shared scheduler that makes requests; `None` if this one does.
     together: Option<Together>,
 }
 
@@ -108,7 +108,7 @@ impl Client {
     }
 }
 
-/// A request that nobody waits for any more is broken off.
+/// Breaks a request off when its caller drops it.
 struct EndOnDrop<T>(JoinHandle<T>);
 
 impl<T> Drop for EndOnDrop<T> {

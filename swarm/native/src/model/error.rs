@@ -1,4 +1,4 @@
-//! Why there is no answer, told apart by what is to be done about it.
+//! Failed requests to a model, told apart by their remedy.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use super::provider::url;
 /// The longest words of a service that are passed on.
 const MAX_WORDS: usize = 600;
 
-/// Why there is no answer. Every text is for people, says what happened and what to do, and holds
-/// no key.
+/// The reason why there is no answer. Every text is for people, says what happened and what to do,
+/// and holds no key.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ModelError {
     /// Asking again soon may help.
@@ -20,17 +20,17 @@ pub(crate) enum ModelError {
         words: String,
         /// The service says when.
         retry_after: Option<Duration>,
-        /// It has too much to do, for us or for everybody. Where that lasts, all agents are to
+        /// True if it has too much load, for us or for all its users. If that lasts, all agents
         /// pause.
         busy: bool,
     },
-    /// No more is to be had until later: the quota is used up, or the bill is not paid.
+    /// The quota is used up, or the bill is not paid: there is no answer until later.
     Quota { words: String },
     /// The request is longer than the model can take.
     TooMuch { words: String },
-    /// It does not know something that was asked for beside the conversation (`effort`).
+    /// The service does not know an option beside the conversation (`effort`).
     Option { words: String },
-    /// Asking again is of no use.
+    /// The service refused the request; a retry would not help.
     Refused { words: String },
 }
 
@@ -65,7 +65,7 @@ impl ModelError {
     }
 }
 
-/// What a service says about an error.
+/// The fields of a service's error.
 #[derive(Debug, Default)]
 pub(super) struct Complaint {
     /// Its words for the kind, all of them, in lower case.
@@ -151,7 +151,7 @@ const TOO_MUCH: [&str; 8] = [
 /// Words in refusals of a way of thinking.
 const OPTIONS: [&str; 4] = ["thinking", "reasoning", "effort", "output_config"];
 
-/// What an HTTP error of this service means.
+/// The error for an HTTP status of this service.
 pub(super) fn of_status(
     status: u16,
     complaint: &Complaint,
@@ -227,7 +227,7 @@ fn quota(name: &str, said: &str, retry_after: Option<Duration>) -> ModelError {
     }
 }
 
-/// What an error in the middle of a stream means.
+/// The error for a complaint in the middle of a stream.
 pub(super) fn in_stream(complaint: &Complaint, provider: &Provider) -> ModelError {
     let busy = complaint.says(&["overloaded", "rate_limit", "rate limit", "429", "529"]);
     let status = match () {

@@ -21,9 +21,9 @@ const CONNECT: Duration = Duration::from_secs(15);
 /// Longer than that nothing is silent that still works. A model in a small machine may think for
 /// minutes before its first word.
 const IDLE: Duration = Duration::from_secs(300);
-/// No answer is longer than that, whatever is sent.
+/// Maximum bytes of an answer, whatever is sent.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
-/// How much of an error is read.
+/// Maximum bytes of an error that are read.
 const MAX_ERROR: usize = 64 * 1024;
 
 /// A connection to one service, kept open between requests.
@@ -180,7 +180,8 @@ fn headers(provider: &Provider, env: &[(OsString, OsString)]) -> Result<HeaderMa
     Ok(headers)
 }
 
-/// What went wrong on the way. Addresses can hold passwords, so the library's are left out.
+/// The reason why a request failed. The library's text is left out, as addresses can hold
+/// passwords.
 fn failure(error: &reqwest::Error, provider: &Provider) -> ModelError {
     let at = place(&url(provider));
     let name = &provider.name;

@@ -1,8 +1,8 @@
 //! Talking to a model.
 //!
-//! One conversation has one form here ([`Message`]); each service has a form of its own
-//! ([`Wire`]). Bodies of requests are written by us, byte for byte, so that what was sent once is
-//! sent the same way again and a service's cache finds it.
+//! One conversation has one form here ([`Message`]); each service has a form of its own ([`Wire`]).
+//! Bodies of requests are written by us, byte for byte, so that a part that was sent once is sent
+//! the same way again and a service's cache finds it.
 
 mod anthropic;
 mod chat;
@@ -32,7 +32,7 @@ pub(super) use wire::{Encoded, Fixed, Format, MARKED};
 use swarm::provider::Prices;
 pub(super) use swarm::provider::{Provider, Wire};
 
-/// Who says something.
+/// The speaker of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Role {
@@ -59,8 +59,7 @@ pub(super) enum Block {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
-    /// Something that only the service it came from understands, and wants to see again: what it
-    /// thought.
+    /// A part that only the service it came from understands, and wants to see again: its thoughts.
     Opaque {
         wire: Wire,
         json: Value,
@@ -73,30 +72,30 @@ impl Block {
     }
 }
 
-/// What one side says at once.
+/// A message of one side.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Message {
     pub role: Role,
     pub blocks: Vec<Block>,
 }
 
-/// Why the model stopped.
+/// The reason why the model stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Stop {
-    /// It has said all.
+    /// Its answer is complete.
     End,
     /// It calls tools.
     Tools,
     /// The answer reached its greatest length.
     TooLong,
-    /// The service or the model refuses to go on, in its words.
+    /// The service or the model refuses to continue, in its words.
     Refused(String),
     /// The context is full.
     ContextFull,
 }
 
 impl Stop {
-    /// As the transcript has it.
+    /// The name in the transcript.
     pub(super) fn as_str(&self) -> &str {
         match self {
             Self::End => "end",
@@ -108,7 +107,7 @@ impl Stop {
     }
 }
 
-/// What a request used.
+/// The tokens that a request used.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Tokens {
@@ -131,7 +130,7 @@ impl Tokens {
     }
 }
 
-/// What the model answered.
+/// The model's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Answer {
     pub blocks: Vec<Block>,

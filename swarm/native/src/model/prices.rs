@@ -1,9 +1,9 @@
-//! What models cost, as far as it is known. Settings can say it for any service and model; a model
-//! that nobody knows has no price, which is not the same as costing nothing.
+//! The known prices of models. Settings can set the prices of any service and model; an unknown
+//! model has no price, which is not the same as costing nothing.
 
 use super::{Prices, Provider, Tokens};
 
-/// What a million tokens cost, in US dollars: read, written, read from the cache, written to it.
+/// Prices of a million tokens, in US dollars: read, written, read from the cache, written to it.
 type Row = [f64; 4];
 
 /// A price for requests that are longer than so many tokens.
@@ -17,8 +17,8 @@ const GPT_5: Row = [1.25, 10.0, 0.125, 0.0];
 const GPT_5_2: Row = [1.75, 14.0, 0.175, 0.0];
 
 /// Models by their whole names, without dates. Those of Anthropic are from the catalogue in Claude
-/// Code 2.1.325, those of OpenAI from the catalogue in opencode 1.18.33 (models.dev); nobody has
-/// compared them with a bill.
+/// Code 2.1.325, those of OpenAI from the catalogue in opencode 1.18.33 (models.dev); they were not
+/// compared with a bill.
 const KNOWN: [(&str, Row, Long); 44] = [
     ("claude-3-haiku", [0.25, 1.25, 0.03, 0.3], None),
     ("claude-3-5-haiku", [0.8, 4.0, 0.08, 1.0], None),
@@ -74,16 +74,16 @@ const KNOWN: [(&str, Row, Long); 44] = [
     ("o4-mini", [1.1, 4.4, 0.275, 0.0], None),
 ];
 
-/// What a model costs.
+/// The prices of a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Rates {
     usual: Prices,
-    /// What longer requests cost, and from how many tokens on.
+    /// The prices of longer requests, and the number of tokens from which they apply.
     long: Option<(u64, Prices)>,
 }
 
 impl Rates {
-    /// What the model of `provider` costs; none if that is not known.
+    /// The prices of the model of `provider`; `None` if they are unknown.
     pub(crate) fn of(provider: &Provider) -> Option<Self> {
         if let Some(usual) = provider.prices {
             return Some(Self { usual, long: None });
@@ -96,7 +96,7 @@ impl Rates {
         })
     }
 
-    /// What these tokens of one request cost.
+    /// The cost of these tokens of one request.
     pub(crate) fn cost(&self, tokens: &Tokens) -> f64 {
         let long = self.long.filter(|(above, _)| tokens.all_input() > *above);
         let prices = long.map_or(self.usual, |(_, prices)| prices);
@@ -108,8 +108,8 @@ impl Rates {
             + part(tokens.output, prices.output)
     }
 
-    /// What it saves that so many tokens are in the cache already. Without that they would be put
-    /// there, which some services charge more for than for reading.
+    /// The amount that `cached` tokens save because they are in the cache already. Otherwise they
+    /// would be written to it, and some services charge more for that than for reading.
     pub(crate) fn saved(&self, cached: u64) -> f64 {
         let none = Tokens::default();
         let cost = |tokens: Tokens| self.cost(&tokens);
@@ -173,7 +173,7 @@ mod tests {
         Rates::of(&provider)
     }
 
-    /// What a million tokens read and a million written cost.
+    /// The cost of a million tokens read and a million written.
     fn both(model: &str) -> Option<f64> {
         let tokens = |input, output| Tokens {
             input,
@@ -231,7 +231,7 @@ mod tests {
         let cost = |tokens| (rates.cost(&tokens) * 1e6).round();
         assert_eq!(cost(tokens(100_000, 0)), 10_000.0);
         assert_eq!(cost(tokens(100_001, 0)), 50_001.0);
-        // What is read from the cache makes a request long, too.
+        // Tokens read from the cache count for the length of a request, too.
         assert_eq!(cost(tokens(1000, 100_000)), 500.0 + 5000.0);
     }
 

@@ -1,4 +1,4 @@
-//! What follows from a service: where requests go, what is secret, how much fits.
+//! The properties of a service: addresses of requests, secrets, and the size of the context.
 
 use std::ffi::{OsStr, OsString};
 
@@ -13,7 +13,7 @@ pub(crate) const KEY_VARIABLES: [&str; 3] = [
     "OPENAI_API_KEY",
 ];
 
-/// Where requests go.
+/// The URL of requests.
 pub(super) fn url(provider: &Provider) -> String {
     let base = provider.base_url.trim_end_matches('/');
     let after_scheme = base.split_once("://").map_or(base, |(_, rest)| rest);
@@ -35,7 +35,7 @@ pub(crate) fn secret_filter(provider: &Provider, env: &[(OsString, OsString)]) -
     Starter::with_environment(env.to_vec(), Vec::new(), &named).secret_filter()
 }
 
-/// How many tokens a request and its answer may have together.
+/// Maximum tokens of a request and its answer together.
 pub(crate) fn context_window(provider: &Provider) -> u64 {
     provider.context_window.unwrap_or_else(|| {
         let model = provider.model.to_lowercase();
@@ -48,11 +48,11 @@ pub(crate) fn context_window(provider: &Provider) -> u64 {
     })
 }
 
-/// How many tokens an answer may have, where that has to be said.
+/// Maximum tokens of an answer, where a request has to contain it.
 pub(crate) fn max_output(provider: &Provider) -> u64 {
     provider.max_output.unwrap_or_else(|| {
         let model = provider.model.to_lowercase();
-        // What every Claude of that family can write.
+        // The length that every Claude of that family can write.
         let most: u64 = match () {
             () if model.contains("claude-3-5") => 8_192,
             () if model.contains("claude-3") => 4_096,

@@ -12,8 +12,8 @@ pub(super) fn head(fixed: &Fixed<'_>) -> Vec<u8> {
     let mut fields = Map::new();
     fields.insert("model".into(), json!(provider.model));
     fields.insert("stream".into(), json!(true));
-    // The conversation is ours; nobody else has to keep it. What the model thought travels with
-    // it, sealed.
+    // The conversation is ours; the service does not keep it. The model's thoughts travel with it,
+    // sealed.
     fields.insert("store".into(), json!(false));
     let include = json!(["reasoning.encrypted_content"]);
     fields.insert("include".into(), include);
@@ -115,7 +115,7 @@ impl Reader {
             match item["type"].as_str() {
                 Some("message") => read_message(&item, &mut blocks, &mut refusal),
                 Some("function_call") => blocks.push(read_call(&item, &mut malformed)),
-                // Only what is sealed can be given back to a service that keeps nothing.
+                // Only sealed thoughts can be given back to a service that keeps nothing.
                 Some("reasoning") if item["encrypted_content"].is_string() => {
                     let wire = Wire::Responses;
                     blocks.push(Block::Opaque { wire, json: item });

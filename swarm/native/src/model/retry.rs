@@ -1,4 +1,4 @@
-//! When a request that came to nothing is made again.
+//! The times at which a failed request is made again.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use uuid::Uuid;
 
 use super::ModelError;
 
-/// So often one that was refused because there is too much to do is made again. After that all
-/// agents pause, which helps more than each of them knocking.
+/// Maximum retries of a request that was refused because of load. After that all agents pause,
+/// which helps more than each of them retrying.
 const BUSY: u32 = 4;
-/// So often one that broke is.
+/// Maximum retries of a request whose connection broke.
 const BROKEN: u32 = 8;
 /// The first wait; each is twice the one before.
 const FIRST: Duration = Duration::from_millis(500);
-/// The longest wait that nobody has asked for.
+/// The longest wait that the service did not ask for.
 const LONGEST: Duration = Duration::from_secs(30);
-/// Whoever wants to be left alone for longer gets a pause of all agents.
+/// A service that asks for a longer wait than this gets a pause of all agents.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How long to wait before the try after `tries`; none to give up.
+/// The wait before the try after `tries`; `None` to give up.
 pub(super) fn wait(error: &ModelError, tries: u32) -> Option<Duration> {
     let ModelError::Passing {
         retry_after, busy, ..
@@ -36,7 +36,7 @@ pub(super) fn wait(error: &ModelError, tries: u32) -> Option<Duration> {
     Some(retry_after.map_or(wait, |asked| asked + wait.min(FIRST)))
 }
 
-/// What is said when no try is left.
+/// The error when no try is left.
 pub(super) fn given_up(error: ModelError, tries: u32) -> ModelError {
     match error {
         ModelError::Passing {

@@ -20,11 +20,11 @@ pub(super) struct TooLong;
 /// Cuts bytes into events.
 #[derive(Debug, Default)]
 pub(super) struct Events {
-    /// What has come and is not read.
+    /// The bytes that arrived.
     buffer: Vec<u8>,
-    /// How much of it is read.
+    /// The number of bytes that are read.
     read: usize,
-    /// No line end before here.
+    /// The offset up to which the buffer has no line end.
     searched: usize,
     event: Event,
     has_data: bool,

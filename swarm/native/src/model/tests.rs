@@ -97,7 +97,7 @@ fn every_request_is_json_and_begins_like_the_one_before() {
             assert_eq!(json["stream"], true);
             assert_eq!(bytes, body(wire, &all[..count]), "the same bytes each time");
             if wire != Wire::Anthropic && count > 1 {
-                // Nothing is marked in these, so all but the end is what was sent before.
+                // These bodies have no marks, so everything but the end was sent before.
                 let before = body(wire, &all[..count - 1]);
                 assert!(bytes.starts_with(&before[..before.len() - 2]), "{wire}");
             }

@@ -33,7 +33,7 @@ pub(super) fn extra_authorities(env: &[(OsString, OsString)]) -> Vec<Certificate
     })
 }
 
-/// Why there can be no client at all.
+/// The reason why no client can be made.
 pub(super) fn no_client(error: &reqwest::Error, env: &[(OsString, OsString)]) -> String {
     let why = deepest(error);
     if !why.contains("No CA certificates") {
@@ -51,7 +51,8 @@ pub(super) fn no_client(error: &reqwest::Error, env: &[(OsString, OsString)]) ->
     }
 }
 
-/// Why the certificate of `at` is not believed, if that is what went wrong. Trying again is of no use.
+/// The reason why the certificate of `at` is not trusted, if that caused the error. A retry would
+/// not help.
 pub(super) fn distrust(error: &reqwest::Error, name: &str, at: &str) -> Option<String> {
     let rustls::Error::InvalidCertificate(why) = tls_error(error)? else {
         return None;
@@ -80,8 +81,8 @@ pub(super) fn distrust(error: &reqwest::Error, name: &str, at: &str) -> Option<S
     ))
 }
 
-/// What a proxy did, if it is to blame, and whether trying again may help. Its address may hold a
-/// password, so it is named by its variable.
+/// The error of a proxy, if it caused the failure, and true if a retry may help. Its address may
+/// hold a password, so it is named by its variable.
 pub(super) fn proxy_trouble(error: &reqwest::Error, name: &str) -> Option<(String, bool)> {
     // The library's type for this is not public.
     let words = reasons(error);

@@ -1,4 +1,4 @@
-//! What the forms of requests and answers have in common.
+//! The common parts of all forms of requests and answers.
 
 use serde_json::{Map, Value, json};
 
@@ -9,7 +9,7 @@ use crate::tools::ToolSpec;
 /// All of one answer; no model says more at once.
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
 
-/// What is the same in every request of a conversation.
+/// The part that is the same in every request of a conversation.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fixed<'a> {
     pub provider: &'a Provider,
@@ -22,7 +22,8 @@ pub(crate) struct Fixed<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Encoded {
     bytes: Box<[u8]>,
-    /// Where a service is told to keep everything so far in its cache, if it wants to be told.
+    /// The point up to which the service shall keep everything in its cache, if it needs a mark for
+    /// that.
     mark: Option<usize>,
 }
 
@@ -41,15 +42,15 @@ impl Encoded {
         self
     }
 
-    /// How long it is.
+    /// Its length in bytes.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 }
 
-/// What keeps everything up to here in Anthropic's cache.
+/// The mark that keeps everything up to here in Anthropic's cache.
 pub(super) const MARK: &[u8] = br#","cache_control":{"type":"ephemeral"}"#;
-/// So many of the last messages are marked: one that was sent already, and the newest.
+/// The number of last messages that are marked: one that was sent already, and the newest.
 pub(crate) const MARKED: usize = 2;
 
 /// A form of requests and answers, at work.
@@ -162,7 +163,7 @@ impl Reader {
         }
     }
 
-    /// The answer; none if it broke off.
+    /// The answer; `None` if the stream broke off.
     pub(super) fn answer(self) -> Option<Answer> {
         match self.form {
             Form::Anthropic(reader) => reader.answer(),
@@ -172,7 +173,7 @@ impl Reader {
     }
 }
 
-/// What cannot be understood of a stream.
+/// The error for a part of a stream that cannot be understood.
 pub(super) fn not_understood(provider: &Provider) -> ModelError {
     ModelError::passing(format!(
         "{} answered with something that is not an event of its protocol",
@@ -209,7 +210,7 @@ pub(super) fn texts(message: &Message) -> Vec<&str> {
     texts.collect()
 }
 
-/// Whether the model says this.
+/// True if the model says this.
 pub(super) fn from_model(message: &Message) -> bool {
     message.role == Role::Assistant
 }
@@ -228,7 +229,7 @@ pub(super) fn open_list(fields: Map<String, Value>, open: &str, first: Option<&V
     text.into_bytes()
 }
 
-/// How hard to think, as a word.
+/// The effort of thinking, as a word.
 pub(super) fn effort_word(effort: &str) -> &str {
     match effort.parse::<u64>() {
         Ok(0..=4096) => "low",

@@ -1,4 +1,4 @@
-//! What commands do, as far as their words say.
+//! The effects of commands, as far as their words show them.
 
 use super::shell_line::{Simple, commands};
 
@@ -53,7 +53,7 @@ const LOOKS: [&str; 48] = [
     "true",
     "wc",
 ];
-/// Those that also look, but for these options.
+/// Commands that also only read, except with these options.
 const LOOKS_BUT: [(&str, &[&str]); 5] = [
     ("sort", &["-o", "--output", "--compress-program", "-T"]),
     ("tree", &["-o"]),
@@ -61,11 +61,11 @@ const LOOKS_BUT: [(&str, &[&str]); 5] = [
     ("which", &[]),
     ("uname", &[]),
 ];
-/// What makes `find` do something.
+/// The options that make `find` change something.
 const FIND_ACTS: [&str; 9] = [
     "-delete", "-exec", "-execdir", "-fls", "-fprint", "-fprint0", "-fprintf", "-ok", "-okdir",
 ];
-/// What of git only looks.
+/// The subcommands of git that only read.
 const GIT_LOOKS: [&str; 16] = [
     "blame",
     "cat-file",
@@ -141,7 +141,7 @@ const SERVANTS: [&str; 19] = [
     "systemd-run",
     "tmux",
 ];
-/// What publishes.
+/// The commands that publish something.
 const PUBLISHES: [(&str, &str); 8] = [
     ("cargo", "publish"),
     ("gem", "push"),
@@ -153,12 +153,12 @@ const PUBLISHES: [(&str, &str); 8] = [
     ("yarn", "publish"),
 ];
 
-/// Whether the line certainly changes nothing.
+/// True if the line certainly changes nothing.
 pub(super) fn only_looks(line: &str) -> bool {
     commands(line).is_some_and(|all| !all.is_empty() && all.iter().all(looks))
 }
 
-/// Whether one command of a line certainly changes nothing.
+/// True if one command of a line certainly changes nothing.
 pub(super) fn looks(command: &Simple) -> bool {
     let Some((name, rest)) = command.words.split_first() else {
         return false;
@@ -197,9 +197,9 @@ fn git_looks(words: &[String]) -> bool {
     }
 }
 
-/// Whether a line has words that stand for effects outside the confinement: other machines where
-/// there is a network, and services that act for whoever asks. A guess on the safe side; it decides
-/// what is asked about, not what is possible.
+/// True if a line has words that stand for effects outside the confinement: other machines where
+/// there is a network, and services that act for any caller. A guess on the safe side; it decides
+/// which calls need a question, not which are possible.
 pub(super) fn reaches_out(line: &str, network: bool) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let words: Vec<&str> = line

@@ -1,7 +1,7 @@
-//! Whether an agent may use a tool in a certain way: at once, never, or after asking.
+//! Decides if an agent may use a tool in a certain way: at once, never, or after asking.
 //!
-//! A denial wins over everything. [`Decision::Ask`] is only given where somebody can answer: the
-//! agent's host, which knows who, or says no at once. `docs/native.md` has the table for users.
+//! A denial wins over everything. [`Decision::Ask`] goes to the agent's host, which asks the
+//! director or the user, or denies at once. `docs/native.md` has the table for users.
 
 mod commands;
 mod rules;
@@ -22,7 +22,7 @@ use swarm::tools::{EDITING, OWN_SERVER, Reach, SHELL, ToolFilter};
 /// Tools that change nothing and reach nothing new.
 const FREE: [&str; 6] = ["BashOutput", "Glob", "Grep", "KillShell", "Read", "Skill"];
 
-/// What is to be done about a call.
+/// The decision about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     /// Do it.
@@ -33,27 +33,27 @@ pub enum Decision {
     Ask,
 }
 
-/// What decisions rest on.
+/// The options that decisions depend on.
 #[derive(Debug, Clone, Default)]
 pub struct PermissionOptions {
-    /// What it may do without asking.
+    /// The calls it may make without asking.
     pub mode: PermissionMode,
-    /// How far its tools reach.
+    /// The access that its tools have to files.
     pub reach: Reach,
     /// The tools it has, with rules for some calls of them.
     pub filter: ToolFilter,
-    /// Where relative paths begin.
+    /// The directory in which relative paths begin.
     pub cwd: PathBuf,
-    /// Commands are confined to the agent's worktree, so that they need not be asked about where
-    /// edits are not.
+    /// True if commands are confined to the agent's worktree, so that they need no question where
+    /// edits need none.
     pub confined: bool,
-    /// Commands reach the network.
+    /// True if commands reach the network.
     pub network: bool,
     /// Rules of settings files.
     pub rules: Rules,
 }
 
-/// What one agent may do.
+/// The permissions of one agent.
 #[derive(Debug, Clone)]
 pub struct Permissions {
     options: PermissionOptions,
@@ -99,7 +99,7 @@ impl Permissions {
         self.options.mode = mode;
     }
 
-    /// Whether it may call `tool` with `input`.
+    /// The decision about a call of `tool` with `input`.
     pub fn decide(&self, tool: &str, input: &Value) -> Decision {
         let call = self.describe(tool, input);
         let rules = &self.options.rules;
@@ -128,8 +128,8 @@ impl Permissions {
         }
     }
 
-    /// What becomes of a call of one that only reads, or of one that still plans; `None` if the
-    /// other rules decide.
+    /// The decision about a call that only reads, or that an agent in plan mode makes; `None` if
+    /// the other rules decide.
     fn only_reads(&self, call: &Use<'_>) -> Option<Decision> {
         let plans = self.options.mode == PermissionMode::Plan;
         let reads = self.options.reach == Reach::Reads;
@@ -149,7 +149,7 @@ impl Permissions {
             return deny();
         }
         let line = call.line.filter(|_| plans || reads)?;
-        // Where it can be, the worktree is shut for such a command.
+        // Where confinement is possible, such a command cannot write to the worktree.
         let harmless = self.options.confined && !commands::reaches_out(line, self.options.network);
         match commands::only_looks(line) || harmless {
             true => Some(Decision::Allow),
@@ -161,7 +161,7 @@ impl Permissions {
         let rules = self.options.rules.allow.iter().chain(&self.allowed);
         let rules: Vec<&Rule> = rules.collect();
         match call.line {
-            // It runs commands, and each that does more than read is asked about.
+            // It runs commands, and each that does more than read needs a question.
             Some(line) if self.options.reach == Reach::Runs => commands::only_looks(line),
             Some(line) => all_covered(&rules, line) || commands::only_looks(line),
             None => FREE.contains(&call.tool) || rules.iter().any(|rule| rule.covers(call)),
@@ -216,7 +216,7 @@ impl Permissions {
     }
 }
 
-/// Where a file is, as it is named and with links followed as far as it is there.
+/// The paths of a file: as it is named, and with links followed as far as it exists.
 fn places(cwd: &Path, file: &str) -> Vec<PathBuf> {
     let named = crate::path::plain(&cwd.join(file));
     let mut missing = Vec::new();

@@ -13,28 +13,28 @@ use super::shell_line::{Simple, commands, pieces};
 /// Commands that run the rest of their words.
 const WRAPPERS: [&str; 5] = ["command", "nice", "nohup", "time", "timeout"];
 
-/// What settings allow, deny, and want to be asked about.
+/// The rules of the settings: what they allow, deny, and ask about.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     pub(super) allow: Vec<Rule>,
     pub(super) deny: Vec<Rule>,
     pub(super) ask: Vec<Rule>,
-    /// What could not be used, for people.
+    /// The rules that could not be used, in words for people.
     pub warnings: Vec<String>,
 }
 
-/// Where rules come from.
+/// The sources of rules.
 #[derive(Debug, Clone, Default)]
 pub struct RuleSources {
     /// The directory of the user's own `settings.json`.
     pub home: Option<PathBuf>,
     /// The worktree; its `.claude/settings.json` and `settings.local.json` count.
     pub tree: PathBuf,
-    /// Where the agent works; paths of rules begin there.
+    /// The agent's working directory; paths of rules begin there.
     pub cwd: PathBuf,
     /// The user's home directory, for `~`.
     pub user: Option<PathBuf>,
-    /// The repository may allow things, too. What it denies always counts.
+    /// True if the repository may allow things, too. Its denials always count.
     pub trusted: bool,
 }
 
@@ -88,7 +88,7 @@ impl Rules {
         }
     }
 
-    /// Whether some use of `tool` is allowed.
+    /// True if some use of `tool` is allowed.
     pub fn allow(&self, tool: &str) -> bool {
         self.allow.iter().any(|rule| rule.is_about(tool))
     }
@@ -122,7 +122,7 @@ enum About {
     Command(String),
     Path(PathRule),
     Domain(String),
-    /// A pattern nobody here knows: it allows nothing, and denies everything.
+    /// An unknown pattern: it allows nothing, and denies everything.
     Unknown,
 }
 
@@ -156,7 +156,7 @@ impl PathRule {
         Some(Self { root, pattern })
     }
 
-    /// Whether `path`, which is absolute and has no links in it, or a directory it is in fits.
+    /// True if `path`, which is absolute and has no links in it, or a directory it is in fits.
     pub fn fits(&self, path: &Path) -> bool {
         let Ok(below) = path.strip_prefix(&self.root) else {
             return false;
@@ -211,7 +211,7 @@ impl Rule {
         }
     }
 
-    /// Whether it covers all of what the call would do.
+    /// True if it covers all of what the call would do.
     pub(super) fn covers(&self, call: &Use<'_>) -> bool {
         self.is_about(call.tool)
             && match &self.about {
@@ -225,7 +225,7 @@ impl Rule {
             }
     }
 
-    /// Whether it is about any part of what the call would do.
+    /// True if it is about any part of what the call would do.
     pub(super) fn touches(&self, call: &Use<'_>) -> bool {
         self.is_about(call.tool)
             && match &self.about {
@@ -248,7 +248,7 @@ pub(super) struct Use<'a> {
     pub(super) domain: Option<&'a str>,
 }
 
-/// Whether `rules` together let every command of the line through. Those that only look need no
+/// True if `rules` together let every command of the line through. Commands that only read need no
 /// rule.
 pub(super) fn all_covered(rules: &[&Rule], line: &str) -> bool {
     let whole = |rule: &&&Rule| matches!(rule.about, About::Anything) && rule.is_about(SHELL);
@@ -271,7 +271,7 @@ pub(super) fn all_covered(rules: &[&Rule], line: &str) -> bool {
     all.is_some_and(|all| !all.is_empty() && all.iter().all(covered))
 }
 
-/// Whether a command of the line, or what may be one, fits the pattern.
+/// True if a command of the line, or what may be one, fits the pattern.
 fn names(pattern: &str, line: &str) -> bool {
     let found: Vec<Vec<String>> = match commands(line) {
         Some(all) => all.into_iter().map(|one| one.words).collect(),
@@ -318,7 +318,8 @@ fn unwrapped(words: &[String]) -> &[String] {
     rest
 }
 
-/// `git *` and `git:*` stand for git with or without arguments; a `*` elsewhere for any text.
+/// True if `text` fits `pattern`. `git *` and `git:*` stand for git with or without arguments; a
+/// `*` elsewhere for any text.
 fn fits(pattern: &str, text: &str) -> bool {
     let prefix = pattern
         .strip_suffix(":*")

@@ -5,7 +5,7 @@
 pub(super) struct Simple {
     /// Its words without quotes.
     pub(super) words: Vec<String>,
-    /// It writes to a file by redirection.
+    /// True if it writes to a file by redirection.
     pub(super) writes: bool,
 }
 
@@ -143,7 +143,7 @@ impl Reader<'_> {
         while let Some(letter) = self.rest.next_if(plain) {
             name.push(letter);
         }
-        // What is left of an odd name would be taken for a word.
+        // The rest of an odd name would be taken for a word.
         let ends = self
             .rest
             .peek()
@@ -169,7 +169,7 @@ impl Reader<'_> {
     }
 }
 
-/// What might be commands of a line that [`commands`] cannot take apart: every piece that could
+/// The possible commands of a line that [`commands`] cannot take apart: every piece that could
 /// begin one.
 pub(super) fn pieces(line: &str) -> Vec<Vec<String>> {
     let breaks = |c: char| {

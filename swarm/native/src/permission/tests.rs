@@ -256,7 +256,7 @@ fn mistakes_in_settings_are_told_and_the_rest_counts() {
     assert_eq!(rules.warnings.len(), 3, "{:?}", rules.warnings);
     let permissions = files.permissions(PermissionMode::DontAsk, false);
     assert_eq!(word(&permissions.decide("Bash", &bash("make x"))), "allow");
-    // A pattern nobody here knows denies more rather than less.
+    // An unknown pattern denies more rather than less.
     assert_eq!(word(&permissions.decide("Other", &json!({}))), "deny");
     let path = files.dir.path().join("home/settings.json");
     let dir = files.dir.path().join("home");

@@ -21,7 +21,7 @@ const USUAL_MS: u64 = 120_000;
 const MOST_MS: u64 = 600_000;
 /// The kernel passes no longer argument on.
 const MAX_COMMAND: usize = 100 * 1024;
-/// So many commands run in the background at once.
+/// Maximum commands in the background at once.
 const MOST_BACKGROUND: usize = 16;
 
 /// Runs commands of one agent.
@@ -31,14 +31,14 @@ pub(super) struct Shell {
     /// The shell.
     pub(super) program: OsString,
     pub(super) env: Vec<(OsString, OsString)>,
-    /// What stands before a command, confining it; or why nothing may be run.
+    /// The words before a command that confine it; or the reason why no command may run.
     pub(super) confined: Result<Vec<OsString>, String>,
-    /// The same for one that changes nothing in the tree.
+    /// The same for one that changes nothing in the worktree.
     pub(super) reading: Result<Vec<OsString>, String>,
-    /// Nothing in the tree may change now.
+    /// True if commands must not change the worktree now.
     pub(super) read_only: AtomicBool,
     pub(super) background: Background,
-    /// Who starts commands; without one, this process.
+    /// The process that starts commands; `None` if this one does.
     pub(super) processes: Option<Processes>,
 }
 
@@ -69,7 +69,7 @@ impl Command {
 }
 
 impl Background {
-    /// Whether there was ever one.
+    /// True if there was ever one.
     pub(super) fn is_used(&self) -> bool {
         self.count.load(Ordering::Relaxed) > 0
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Tells everybody who holds a clone that the work is not wanted any more.
+/// Tells all holders of a clone that the work is not wanted any more.
 #[derive(Debug, Clone)]
 pub struct Cancel {
     state: Arc<watch::Sender<bool>>,
@@ -21,7 +21,7 @@ impl Default for Cancel {
 }
 
 impl Cancel {
-    /// One that is broken off with this one, and can be broken off alone.
+    /// A clone that is cancelled with this one, and can be cancelled alone.
     #[must_use]
     pub fn child(&self) -> Self {
         Self {
@@ -35,7 +35,7 @@ impl Cancel {
         self.state.send_replace(true);
     }
 
-    /// Whether it was broken off.
+    /// True if it was broken off.
     pub fn is_cancelled(&self) -> bool {
         *self.state.borrow() || self.parent.as_ref().is_some_and(|it| it.is_cancelled())
     }

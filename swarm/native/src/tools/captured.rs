@@ -1,6 +1,6 @@
-//! What a command printed: its beginning and its end.
+//! A command's output: its beginning and its end.
 
-/// As much of each is kept.
+/// Bytes of the beginning and of the end that are kept, each.
 const HALF: usize = 15 * 1024;
 
 /// Output of any length in a bounded place.
@@ -30,7 +30,7 @@ impl Captured {
         self.lost += surplus as u64;
     }
 
-    /// What there is, as text; empties this.
+    /// The output as text; empties this.
     pub(super) fn take(&mut self) -> String {
         let mut taken = std::mem::take(self);
         taken.trim();

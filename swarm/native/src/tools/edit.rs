@@ -134,7 +134,7 @@ pub(super) fn edit(tool: &Arc<FileTool>, input: Value) -> Result<ToolOutput, Str
         ));
     };
     let (edited, count) = replaced(&bytes, old, new, every).map_err(|why| why.said(&shown))?;
-    // Between reading and here somebody may have written.
+    // Another process may have written between reading and here.
     if tool.seen.known(&real, &file).map_err(failed)? != Known::AsItIs {
         return Err(changed(&located));
     }
@@ -153,7 +153,7 @@ fn changed(located: &Located<'_>) -> String {
     )
 }
 
-/// Why a text was not replaced.
+/// The reason why a text was not replaced.
 #[derive(Debug, PartialEq, Eq)]
 enum NotReplaced {
     Missing,

@@ -1,4 +1,4 @@
-//! What the tools that read, write and search files share.
+//! The common parts of the tools that read, write and search files.
 
 use std::fmt;
 use std::path::Path;
@@ -10,10 +10,10 @@ use super::places::{Located, Places};
 use super::seen::Seen;
 use super::{BoxFuture, Call, Cancel, Tool, ToolOutput, ToolSpec};
 
-/// Is told which directory a file was read in; what it returns is added to the result.
+/// Called with the directory in which a file was read; its text is added to the result.
 pub type FoundBelow = Box<dyn FnMut(&Path) -> Option<String> + Send>;
 
-/// Where an agent's file tools work, and what they remember.
+/// The common state of an agent's file tools: their places, and the files they remember.
 pub(super) struct FileTool {
     pub(super) places: Places,
     pub(super) seen: Seen,
@@ -37,7 +37,7 @@ impl FileTool {
         })
     }
 
-    /// What there is to know about the directory of this file.
+    /// The instructions that belong to the directory of this file.
     pub(super) fn found_below(&self, located: &Located<'_>) -> Option<String> {
         let mut found = self
             .found_below
@@ -48,7 +48,7 @@ impl FileTool {
     }
 }
 
-/// What a tool does on a thread of its own, because files block.
+/// The work of a tool on a thread of its own, because files block.
 type Work = fn(&Arc<FileTool>, Value, &Cancel) -> Result<ToolOutput, String>;
 
 /// A tool that works on files.

@@ -18,7 +18,7 @@ use super::{Cancel, MAX_RESULT, ToolOutput, ToolSpec};
 
 /// Lines or names of a result where the model does not say.
 const HEAD: u64 = 250;
-/// As much of one line.
+/// Maximum bytes of one line.
 const LINE: usize = 500;
 /// The most memory one file takes; a longer line is not searched.
 const HEAP: usize = 16 * 1024 * 1024;
@@ -163,7 +163,7 @@ struct Results<'a> {
     cancel: &'a Cancel,
     lines: Vec<String>,
     bytes: usize,
-    /// Nothing was left out.
+    /// True if no match was left out.
     all: bool,
     too_long: Vec<String>,
 }
@@ -192,7 +192,7 @@ impl<'a> Results<'a> {
             true => located.read().ok(),
             false => located.read_below(below).ok(),
         };
-        // Gone since, a link or a device: nothing to search.
+        // The file was removed since, or is a link or a device: nothing to search.
         let Some(file) = file.filter(|file| file.metadata().is_ok_and(|meta| meta.is_file()))
         else {
             return true;
@@ -251,7 +251,7 @@ impl<'a> Results<'a> {
     }
 }
 
-/// What is found in one file.
+/// The matches in one file.
 struct Found<'r, 'a> {
     results: &'r mut Results<'a>,
     shown: &'r str,

@@ -1,8 +1,8 @@
-//! What a model sent, field by field.
+//! The input that a model sent, field by field.
 
 use serde_json::{Map, Value};
 
-/// The input of one call. What is wrong with it is said in a sentence for the model.
+/// The input of one call. Errors in it are sentences for the model.
 #[derive(Debug)]
 pub(super) struct Input {
     fields: Map<String, Value>,

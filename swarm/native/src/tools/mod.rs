@@ -1,8 +1,8 @@
-//! The tools of a native agent: files, search, commands, skills, and whatever servers add.
+//! The tools of a native agent: files, search, commands, skills, and the tools of MCP servers.
 //!
-//! Names and inputs are those that users of Claude Code know. Whatever a model sends, a call
-//! answers with text: an unknown tool, input of the wrong shape or a file that is not there is a
-//! result that says so, never a failure of the loop. Every result is bounded where it is made.
+//! Names and inputs are those that users of Claude Code know. A call answers with text, whatever a
+//! model sends: an unknown tool, input of the wrong shape or a file that does not exist is a result
+//! that says so, never a failure of the loop. Every result is bounded where it is made.
 
 mod bash;
 mod bound;
@@ -36,28 +36,28 @@ pub use seen::Seen;
 pub use toolbox::{Toolbox, ToolboxOptions};
 pub(super) use web_fetch::plain_text;
 
-/// What a call returns while it runs.
+/// A call that runs.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// How a model sees a tool.
+/// The model's view of a tool.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolSpec {
     /// The name that calls use.
     pub name: String,
-    /// When to use it, for the model. Short: it is part of every request.
+    /// The occasions to use it, for the model. Short: it is part of every request.
     pub description: String,
     /// The JSON schema of its input.
     pub input_schema: Value,
-    /// It changes nothing, so calls of it may run beside each other.
+    /// True if it changes nothing, so that calls of it may run beside each other.
     pub reads_only: bool,
 }
 
-/// What a call came to.
+/// The result of a call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ToolOutput {
     /// For the model; at most [`MAX_RESULT`] bytes and a line that says what was cut.
     pub text: String,
-    /// The call did not do what was asked.
+    /// True if the call failed.
     pub is_error: bool,
 }
 
@@ -79,7 +79,7 @@ impl ToolOutput {
     }
 }
 
-/// Is told what a tool is doing.
+/// Called with the tool's present activity.
 pub type Progress = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// One call of a tool.
@@ -89,12 +89,12 @@ pub struct Call {
     pub id: String,
     /// Cancelling it ends the tool and the processes it started for this call.
     pub cancel: Cancel,
-    /// Is told, now and then, what the tool is doing.
+    /// Called now and then with the tool's present activity.
     pub progress: Option<Progress>,
 }
 
 impl Call {
-    /// A call that nobody cancels or follows.
+    /// A call without cancellation and progress.
     pub fn new(id: impl Into<String>) -> Self {
         Self {
             id: id.into(),
@@ -118,9 +118,9 @@ impl fmt::Debug for Call {
     }
 }
 
-/// Something a model can call.
+/// A tool that a model can call.
 pub trait Tool: Send + Sync {
-    /// How a model sees it; the same for the life of the tool.
+    /// The model's view of it; the same for the life of the tool.
     fn spec(&self) -> &ToolSpec;
 
     /// Does it. Dropping the future ends it as cancelling does.

@@ -18,7 +18,7 @@ pub(super) struct Places {
     rules: Denied,
 }
 
-/// What rules of the user's deny.
+/// The places that the user's rules deny.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Denied {
     pub(super) read: Vec<PathRule>,
@@ -42,7 +42,7 @@ pub(super) struct Located<'a> {
 }
 
 impl Places {
-    /// `tree` is the working tree that `cwd` is in. Directories that are not there are left out.
+    /// `tree` is the worktree that `cwd` is in. Directories that do not exist are left out.
     pub(super) fn new(
         cwd: &Path,
         tree: &Path,
@@ -142,7 +142,7 @@ impl Located<'_> {
             true => self.place.root.read(&self.below),
             false => self.place.root.read(&self.below.join(below)),
         }?;
-        // Where it really is counts, whatever links led there.
+        // The real path counts, whatever links led there.
         let denied = match self.real(&file) {
             Some(real) => self.rules.read.iter().any(|rule| rule.fits(&real)),
             None => false,
@@ -153,13 +153,13 @@ impl Located<'_> {
         }
     }
 
-    /// Where an open file really is, links followed; `None` if it has left the place.
+    /// The real path of an open file, links followed; `None` if it has left the place.
     pub(super) fn real(&self, file: &File) -> Option<PathBuf> {
         let below = self.place.root.place_of(file)?;
         Some(self.place.root.path().join(below))
     }
 
-    /// Where writing to it goes. Not outside, and not into git's own files.
+    /// The path that a write to it changes. Not outside, and not in git's own files.
     pub(super) fn target(&self, make_dirs: bool) -> Result<Target, String> {
         if !self.place.writable {
             let why = format!("{} can only be read.", self.path().display());
@@ -214,7 +214,7 @@ impl Located<'_> {
         )
     }
 
-    /// What went wrong, for the model.
+    /// The error, in words for the model.
     pub(super) fn failure(&self, verb: &str, error: &io::Error) -> String {
         let path = self.path();
         let path = path.display();
@@ -229,7 +229,7 @@ impl Located<'_> {
     }
 }
 
-/// Whether a part of the path is git's own directory or file.
+/// True if a part of the path is git's own directory or file.
 fn of_git(path: &Path) -> bool {
     path.components()
         .any(|part| part.as_os_str().eq_ignore_ascii_case(OsStr::new(".git")))

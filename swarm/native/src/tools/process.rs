@@ -1,4 +1,4 @@
-//! A command as a process group of its own, which ends with whoever waits for it.
+//! A command as a process group of its own, which ends with the caller that waits for it.
 
 use std::ffi::OsString;
 use std::io;
@@ -15,7 +15,7 @@ use tokio::signal::unix::{self, SignalKind};
 
 /// Between asking a command to end and making it.
 const GRACE: Duration = Duration::from_secs(2);
-/// How much is read at once.
+/// Maximum bytes of one read.
 const CHUNK: usize = 32 * 1024;
 
 /// A command that runs. Dropping it kills everything in its group.
@@ -27,7 +27,7 @@ pub(super) struct Running {
     ended: Option<ExitStatus>,
 }
 
-/// Who waits for it.
+/// The process that waits for it.
 #[derive(Debug)]
 enum Process {
     /// We do.
@@ -36,16 +36,16 @@ enum Process {
         /// Some child has ended.
         signals: unix::Signal,
     },
-    /// Somebody who has started it for us.
+    /// Another process has started it for us.
     Theirs { processes: Processes, ended: Ended },
 }
 
-/// What a command did next.
+/// The next event of a command.
 #[derive(Debug)]
 pub(super) enum Next {
-    /// It printed this.
+    /// It printed these bytes.
     Output(Vec<u8>),
-    /// It ended; everything it printed was handed out before.
+    /// It ended; all its output was returned before.
     Ended(ExitStatus),
 }
 
@@ -92,8 +92,8 @@ impl Running {
         })
     }
 
-    /// Waits for output or the end. What the command itself printed comes before its end; what
-    /// something it left behind prints later does not come at all.
+    /// Waits for output or the end. The command's own output comes before its end; later output of
+    /// processes it left behind does not come at all.
     pub(super) async fn next(&mut self) -> io::Result<Next> {
         let mut bytes = Vec::with_capacity(CHUNK);
         loop {
@@ -131,7 +131,7 @@ impl Running {
     }
 
     fn kill(&mut self) {
-        // The id is taken as long as nobody has waited for the process.
+        // The id stays taken as long as the process was not waited for.
         if self.ended.is_none() {
             self.process.signal(self.group, Signal::KILL);
             if let Process::Ours { child, .. } = &mut self.process {
@@ -176,7 +176,7 @@ impl Process {
     async fn over(&mut self, group: Pid) -> Option<ExitStatus> {
         match self {
             Self::Ours { signals, .. } => {
-                // Not waited for yet: its id is still to be used.
+                // It was not waited for yet: its id is still valid.
                 while !is_zombie(group) {
                     signals.recv().await;
                 }
@@ -212,8 +212,8 @@ fn is_zombie(pid: Pid) -> bool {
     !matches!(waitid(WaitId::Pid(pid), options), Ok(None))
 }
 
-/// What is in the pipe now. The kernel is asked, and not tokio, which knows only what it has heard:
-/// the end of a command can be heard before its output is.
+/// The bytes that are in the pipe now. The kernel is asked, and not tokio, which knows only what it
+/// has heard: the end of a command can be heard before its output is.
 fn left_in(pipe: &pipe::Receiver) -> Vec<u8> {
     let mut bytes = vec![0; CHUNK];
     let read = rustix::io::retry_on_intr(|| rustix::io::read(pipe, &mut bytes));

@@ -12,9 +12,9 @@ use super::{Cancel, MAX_RESULT, ToolOutput, ToolSpec};
 
 /// Lines of one call where the model does not say.
 const LINES: u64 = 2000;
-/// As much of one line.
+/// Maximum bytes of one line.
 const LINE: usize = 2000;
-/// Looked at to tell text from other files.
+/// Bytes that are read to tell text from other files.
 const START: usize = 8192;
 
 pub(super) fn spec() -> ToolSpec {
@@ -145,8 +145,8 @@ fn page(reader: &mut impl BufRead, offset: u64, limit: u64, cancel: &Cancel) -> 
     }
 }
 
-/// The next line without its end, as much of it as `keep` says; its whole length, `None` at the
-/// end of the file. A carriage return at its end is left out: whoever edits sees lines.
+/// The next line without its end, as much of it as `keep` says; its whole length, `None` at the end
+/// of the file. A carriage return at its end is left out: a model that edits sees lines.
 fn next_line(
     reader: &mut impl BufRead,
     keep: usize,
@@ -180,7 +180,7 @@ fn next_line(
     }
 }
 
-/// What the file is, if it is no text.
+/// The kind of the file, if it is no text.
 pub(super) fn not_text(start: &[u8]) -> Option<&'static str> {
     let magic: [(&[u8], &str); 8] = [
         (b"\x89PNG", "a PNG image"),

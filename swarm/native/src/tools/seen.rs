@@ -1,4 +1,4 @@
-//! Which files the model has seen, and as what.
+//! The files that the model has seen, and their content at that time.
 
 use std::collections::HashMap;
 use std::fs::{File, Metadata};
@@ -13,7 +13,7 @@ pub struct Seen {
     files: Arc<Mutex<HashMap<PathBuf, Version>>>,
 }
 
-/// What tells one content of a file from the next.
+/// Tells one content of a file from the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Version {
     inode: u64,
@@ -33,14 +33,14 @@ impl Version {
     }
 }
 
-/// How the model knows a file.
+/// The model's knowledge of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Known {
-    /// As it is.
+    /// The model has seen its present content.
     AsItIs,
-    /// As it was.
+    /// The model has seen an earlier content.
     Before,
-    /// Not at all.
+    /// The model has not seen it.
     Never,
 }
 
@@ -53,7 +53,7 @@ impl Seen {
         Ok(())
     }
 
-    /// Whether it has, and whether it is still the same.
+    /// Tells if the agent has read the file, and if the file is still the same.
     pub(super) fn known(&self, path: &Path, file: &File) -> io::Result<Known> {
         let now = Version::of(&file.metadata()?);
         let files = self.files.lock().unwrap_or_else(PoisonError::into_inner);

@@ -19,7 +19,8 @@ impl Bench {
         Self::with(|_| {})
     }
 
-    /// `tree/` is where the agent works, `tmp/` is its temporary directory, `outside/` is neither.
+    /// `tree/` is the agent's working directory, `tmp/` is its temporary directory, `outside/` is
+    /// neither.
     fn with(change: impl FnOnce(&mut ToolboxOptions)) -> Self {
         let dir = tempfile::tempdir().unwrap();
         for sub in ["tree/.git", "tmp", "outside"] {
@@ -419,7 +420,7 @@ async fn a_command_s_output_and_end_come_back() {
         )
         .await;
     assert_eq!(text, "no terminal");
-    // What stays behind does not hold the answer back.
+    // A process that stays behind does not hold the answer back.
     let text = bench
         .ok("Bash", json!({"command": "sleep 1000 & echo $!"}))
         .await;
@@ -556,7 +557,7 @@ async fn the_filter_and_the_reach_choose_the_tools() {
     );
     assert_eq!(of(Some(&["Read", "Grep"]), &[]), ["Grep", "Read"]);
     assert_eq!(of(Some(&[]), &[]), [""; 0]);
-    // Whatever the filter says, one that only reads gets no editor.
+    // Whatever the filter says, an agent that only reads gets no editor.
     let bench = Bench::with(|options| options.reach = Reach::Reads);
     assert!(!names(&bench.toolbox).contains(&"Write".to_owned()));
 }

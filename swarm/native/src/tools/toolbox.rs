@@ -20,14 +20,14 @@ use super::web_fetch::{self, WebFetch};
 use super::{Call, Tool, ToolOutput, ToolSpec, bounded, edit, glob, grep, read};
 use crate::permission::Rules;
 
-/// What an agent's tools are made from.
+/// The options from which an agent's tools are made.
 #[derive(Debug, Clone, Default)]
 pub struct ToolboxOptions {
-    /// Where it works: the directory commands start in and relative paths begin at.
+    /// Its working directory: commands start and relative paths begin there.
     pub cwd: PathBuf,
-    /// Which tools it gets.
+    /// The tools it gets.
     pub filter: ToolFilter,
-    /// How far they reach.
+    /// The access that the tools have to files.
     pub reach: Reach,
     /// The whole environment of its commands. Keys of the model have no place here; see
     /// [`environment::for_commands`](swarm::environment::for_commands).
@@ -42,11 +42,11 @@ pub struct ToolboxOptions {
     pub also_read: Vec<PathBuf>,
     /// The rules of settings files; files that they deny are denied by where they really are.
     pub rules: Rules,
-    /// How commands are confined; none means that they are not.
+    /// The confinement of commands; `None` if they are not confined.
     pub sandbox: Option<Sandbox>,
-    /// The ccb that confines them. None is this very program.
+    /// The ccb that confines them; `None` for this very program.
     pub helper: Option<PathBuf>,
-    /// Who starts commands; without one, this process.
+    /// The process that starts commands; `None` if this one does.
     pub processes: Option<Processes>,
     /// Files that the model has seen before.
     pub seen: Seen,
@@ -76,7 +76,7 @@ impl Toolbox {
         Self::telling(options, extra, None)
     }
 
-    /// The same; `found_below` is told which directory a file was read in.
+    /// The same; `found_below` is called with the directory in which a file was read.
     pub fn telling(
         options: &ToolboxOptions,
         mut extra: Vec<Arc<dyn Tool>>,
@@ -117,23 +117,23 @@ impl Toolbox {
         }
     }
 
-    /// Whether commands are confined; if not although they should be, why.
+    /// An error if commands are not confined although they should be; it says why.
     pub fn confined(&self) -> Result<(), &str> {
         self.confined.as_ref().copied().map_err(String::as_str)
     }
 
-    /// Whether a command was started in the background, whose output can still be asked for.
+    /// True if a command was started in the background, whose output can still be asked for.
     pub(crate) fn has_background(&self) -> bool {
         self.shell.background.is_used()
     }
 
-    /// In plan mode commands cannot change the tree, as far as they can be confined at all.
+    /// In plan mode commands cannot change the worktree, as far as they can be confined at all.
     pub fn set_mode(&self, mode: PermissionMode) {
         let reads = self.always_reads || mode == PermissionMode::Plan;
         self.shell.read_only.store(reads, Ordering::Relaxed);
     }
 
-    /// How the model sees them. The same bytes each time.
+    /// The model's view of the tools. The same bytes each time.
     pub fn specs(&self) -> Vec<ToolSpec> {
         let specs = self.tools.iter().map(|tool| tool.spec().clone());
         specs.collect()
@@ -145,12 +145,12 @@ impl Toolbox {
         self.not_here = names.filter(|name| self.find(name).is_none()).collect();
     }
 
-    /// Whether the tool changes nothing; `false` if there is no such tool.
+    /// True if the tool changes nothing; `false` if there is no such tool.
     pub fn reads_only(&self, name: &str) -> bool {
         self.find(name).is_some_and(|tool| tool.spec().reads_only)
     }
 
-    /// Calls a tool. Whatever goes wrong is a result that says so.
+    /// Calls a tool. An error is a result that says so.
     pub async fn call(&self, name: &str, input: Value, call: &Call) -> ToolOutput {
         let Some(tool) = self.find(name) else {
             return self.unknown(name);
@@ -197,7 +197,7 @@ impl Toolbox {
     }
 }
 
-/// How commands of the agent run, and whether they are confined.
+/// The shell for the agent's commands, and its confinement.
 fn shell(
     options: &ToolboxOptions,
     tree: &Path,
@@ -220,7 +220,7 @@ fn shell(
                     let confined = why.map_or(Ok(()), Err);
                     (confined, (usual, reading.words(helper)))
                 }
-                // It was not said that there must be no network, so going without is an option.
+                // No setting forbids the network, so running without confining it is an option.
                 (Err(why), true) => (Err(why), (Ok(Vec::new()), Ok(Vec::new()))),
                 (Err(why), false) => (Err(why.clone()), (Err(why.clone()), Err(why))),
             }
@@ -250,7 +250,7 @@ fn shell_program(options: &ToolboxOptions) -> OsString {
     bash.map_or_else(|| "/bin/sh".into(), PathBuf::into_os_string)
 }
 
-/// Nothing is there to answer a pager, an editor or a prompt.
+/// The environment of commands. A pager, an editor or a prompt would wait for ever.
 fn command_env(options: &ToolboxOptions) -> Vec<(OsString, OsString)> {
     let set = [
         ("TMPDIR", options.tmp.as_os_str()),
@@ -282,20 +282,22 @@ fn built_in(files: &Arc<FileTool>, shell: &Arc<Shell>) -> Vec<Arc<dyn Tool>> {
     tools
 }
 
-/// The web is there for those who were allowed it: by a rule of the settings, or by name in the
-/// agent's definition.
+/// True if the agent may read the web: a rule of the settings or a name in the agent's definition
+/// allows that.
 fn fetches(options: &ToolboxOptions) -> bool {
     let is_named = |entry: &String| entry.starts_with(web_fetch::NAME);
     let listed = options.filter.allowed().unwrap_or_default();
     options.rules.allow(web_fetch::NAME) || listed.iter().any(is_named)
 }
 
-/// One that only reads gets nothing that edits, whatever its filter says.
+/// True if an agent with this access may have the tool. One that only reads gets no editor,
+/// whatever its filter says.
 fn within(reach: Reach, tool: &str) -> bool {
     !(reach.is_read_only() && EDITING.contains(&tool))
 }
 
-/// The companions of Bash come with it. Our own tools may be named with or without their prefix.
+/// True if the filter lets the tool in. The companions of Bash come with it. Our own tools may be
+/// named with or without their prefix.
 fn permits(filter: &ToolFilter, tool: &str) -> bool {
     let own = tool
         .strip_prefix("mcp__")

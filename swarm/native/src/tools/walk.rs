@@ -9,10 +9,10 @@ use ignore::{Walk, WalkBuilder};
 use super::Cancel;
 use super::places::Located;
 
-/// The most files that are looked at.
+/// Maximum files of one walk.
 const MOST: usize = 500_000;
 
-/// What is looked for.
+/// The files to find.
 #[derive(Debug, Default)]
 pub(super) struct Wanted<'a> {
     /// A pattern of file names, as in .gitignore.
@@ -21,8 +21,8 @@ pub(super) struct Wanted<'a> {
     pub(super) kind: Option<&'a str>,
 }
 
-/// Calls `visit` with each file, by its path below `located` and as a whole, until that says
-/// `false`. A link is not followed. Says whether it saw all of them.
+/// Calls `visit` with each file, by its path below `located` and as a whole, until that returns
+/// `false`. A link is not followed. True if it saw all of them.
 pub(super) fn files(
     located: &Located<'_>,
     wanted: &Wanted<'_>,
@@ -42,7 +42,7 @@ pub(super) fn files(
         if cancel.is_cancelled() {
             return Err("It was cancelled.".into());
         }
-        // What cannot be listed is left out, as ripgrep does.
+        // A directory that cannot be listed is left out, as ripgrep does.
         let Ok(entry) = entry else { continue };
         let path = entry.path();
         if !entry.file_type().is_some_and(|kind| kind.is_file()) {

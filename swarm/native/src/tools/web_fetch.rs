@@ -60,7 +60,7 @@ impl WebFetch {
     }
 
     async fn fetch(&self, input: Value) -> Result<ToolOutput, String> {
-        // What Claude Code's tool also takes; the model reads the page itself here.
+        // Claude Code's tool also takes these; the model reads the page itself here.
         let input = Input::new(input, &["url", "prompt"])?;
         let url = Url::parse(input.needed("url")?)
             .map_err(|error| format!("url is not an address: {error}."))?;
@@ -118,7 +118,7 @@ fn header(headers: &HeaderMap, name: HeaderName) -> String {
     value.unwrap_or_default().to_lowercase()
 }
 
-/// Where an answer leads, if it is no page.
+/// The target of a redirect; `None` if the answer is a page.
 fn redirect(response: &Response, from: &Url) -> Option<Url> {
     if !response.status().is_redirection() {
         return None;
@@ -127,7 +127,7 @@ fn redirect(response: &Response, from: &Url) -> Option<Url> {
     from.join(to).ok()
 }
 
-/// Nothing said means text: small servers say nothing.
+/// True if the content is text. No type means text: small servers send none.
 fn is_text(kind: &str) -> bool {
     let words = ["text/", "json", "xml", "javascript", "html"];
     kind.is_empty() || words.iter().any(|word| kind.contains(word))
@@ -165,7 +165,7 @@ pub(crate) fn plain_text(page: &str) -> String {
     tidy(&text)
 }
 
-/// What comes after `end`, in whatever case; nothing if it never comes.
+/// The text after `end`, in whatever case; empty if `end` never comes.
 fn skip_past<'a>(text: &'a str, end: &str) -> &'a str {
     let at = text
         .as_bytes()
@@ -215,7 +215,7 @@ mod tests {
             let (mut client, _) = server.accept().unwrap();
             let mut request = [0; 4096];
             let _ = client.read(&mut request).unwrap();
-            // Whoever has read enough hangs up.
+            // The client hangs up when it has read enough.
             client.write_all(answer.as_bytes()).ok();
         });
         let runtime = tokio::runtime::Builder::new_current_thread()
