@@ -1,4 +1,4 @@
-//! What a team has to know of what is not its own.
+//! The facts that a team has to know and that are not its own.
 
 use std::fmt::Debug;
 
@@ -6,10 +6,10 @@ use store::name::Name;
 
 use super::error::TeamError;
 
-/// What is beside a roster in a database: mail and lists, of which this crate knows nothing. In
-/// files they are directories beside the roster's.
+/// The mail and lists beside a roster in a database, of which this crate knows nothing. In files
+/// they are directories beside the roster's.
 pub trait Beside: Debug + Send + Sync {
-    /// The inboxes of `team` that somebody reads, in lower case.
+    /// The inboxes of `team` that a reader is attached to, in lower case.
     fn inboxes_being_read(&self, team: &Name) -> Result<Vec<String>, TeamError>;
 
     /// Deletes the mail of `team`. Doing it again is no error.

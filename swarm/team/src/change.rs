@@ -17,24 +17,25 @@ use super::format::{COLORS, Document, VERSION, set};
 use super::{Member, NewMember, Roster, Team, nearest};
 use crate::fault;
 
-/// How often a change is begun anew because another tool wrote the file meanwhile.
+/// Maximum tries of a change that starts again because another tool wrote the file meanwhile.
 const TRIES: usize = 20;
 
-/// What is to be known about a team when it is created.
+/// The fields of a new team.
 #[derive(Debug, Clone, Default)]
 pub struct NewTeam {
-    /// What it is for.
+    /// The team's purpose.
     pub description: Option<String>,
-    /// Where its lead works.
+    /// The working directory of its lead.
     pub cwd: Option<String>,
     /// The session that leads it.
     pub lead_session_id: Option<String>,
 }
 
-/// What can change about a member; `None` leaves it as it is. Not its name: others write to it.
+/// The fields of a member that can change; `None` leaves a field as it is. The name cannot: others
+/// write to it.
 #[derive(Debug, Clone, Default)]
 pub struct MemberUpdate {
-    /// Whether it is at work.
+    /// True if it works at present.
     pub is_active: Option<bool>,
     /// Its permission mode.
     pub mode: Option<String>,
@@ -42,9 +43,9 @@ pub struct MemberUpdate {
     pub mode_before_plan: Option<String>,
     /// The model it runs on.
     pub model: Option<String>,
-    /// Where it works.
+    /// Its working directory.
     pub cwd: Option<String>,
-    /// Its own working tree; `Some(None)` if it has none any more.
+    /// Its own worktree; `Some(None)` if it has none any more.
     pub worktree_path: Option<Option<String>>,
     /// The directory of its run.
     pub run: Option<AgentId>,
@@ -71,7 +72,7 @@ impl Team {
         self.understood(&document)
     }
 
-    /// Why a team with this roster cannot be made.
+    /// The reason why a team with this roster cannot be made.
     pub(super) fn is_there(&self, document: &Document) -> TeamError {
         match self.understood(document) {
             Ok(roster) if roster.deleting_since.is_some() => self.deleting(),
@@ -101,7 +102,7 @@ impl Team {
         Ok(document)
     }
 
-    /// What the roster says about a new member.
+    /// The roster's entry of a new member.
     fn member_value(&self, new: &NewMember, color: Option<&str>, now: i64) -> Value {
         let mut value = new.to_value(&self.name, color, now);
         if let (Some(machine), Some(member)) = (&self.options.machine, value.as_object_mut()) {
@@ -148,7 +149,7 @@ impl Team {
         }
     }
 
-    /// Says whether a member is at work.
+    /// Notes if a member works at present.
     pub fn set_active(&self, name: &str, is_active: bool) -> Result<Member, TeamError> {
         let update = MemberUpdate {
             is_active: Some(is_active),
@@ -157,7 +158,7 @@ impl Team {
         self.update(name, &update)
     }
 
-    /// Sets a member's permission mode. One that begins to plan gets its mode of before back
+    /// Sets a member's permission mode. A member that begins to plan gets its previous mode back
     /// when its plan is approved.
     pub fn set_mode(&self, name: &str, mode: &str) -> Result<Member, TeamError> {
         let update = MemberUpdate {
@@ -175,7 +176,7 @@ impl Team {
             match document.member_mut(&member.name) {
                 Some(fields) => {
                     update.apply(fields);
-                    // Whoever starts it, or says that it is at work, is where it is.
+                    // A process that starts it, or says that it works, is where it is.
                     let starts = update.run.is_some() || update.is_active == Some(true);
                     if let (true, Some(machine)) = (starts, &self.options.machine) {
                         note_machine(fields, machine);
@@ -188,8 +189,8 @@ impl Team {
         self.require(&roster, name)
     }
 
-    /// Does one change under the lock; all of it or nothing is kept. `apply`
-    /// may be called again if it was for nothing, and is told the time.
+    /// Does one change under the lock; all of it or nothing is kept. `apply` gets the time, and may
+    /// be called again if it was for nothing.
     pub(super) fn change(
         &self,
         mut apply: impl FnMut(&mut Document, &Roster, i64) -> Result<(), TeamError>,
@@ -306,7 +307,8 @@ impl Team {
         Ok(atomic::sync_parent(&teams, self.options.durability)?)
     }
 
-    /// Removes what writers that died have left. We hold the lock, so nobody else is writing.
+    /// Removes the files that dead writers have left. We hold the lock, so no other process is
+    /// writing.
     fn sweep(&self) -> Result<(), TeamError> {
         for name in names_in(&self.tmp_dir())? {
             atomic::remove(&self.tmp_dir().join(name))?;
@@ -364,7 +366,7 @@ impl MemberUpdate {
             (true, true) => member
                 .get("ccb")
                 .and_then(|ours| ours["modeBeforePlan"].as_str()),
-            // Of a client from outside nobody knows its mode.
+            // The mode of a client from outside is unknown.
             (true, false) => Some(now.unwrap_or(PermissionMode::Ask.as_str())),
             (false, _) => None,
         };

@@ -1,13 +1,12 @@
 //! Deleting a team, in steps that can be taken again after a crash at any point.
 //!
-//! 1. [`Team::begin_delete`]: the roster says that the team is being deleted, so that nobody
+//! 1. [`Team::begin_delete`]: the roster says that the team is being deleted, so that no agent
 //!    joins or starts any more.
-//! 2. The coordinator deletes what swarm knows nothing of: working trees, tasks.
-//! 3. [`Team::finish_delete`]: everything beside the roster is set aside by renames and
-//!    deleted; `config.json` goes last, so that until then the team can be found, and deleted
-//!    again.
+//! 2. The coordinator deletes the parts that swarm does not know: worktrees, tasks.
+//! 3. [`Team::finish_delete`]: everything beside the roster is set aside by renames and deleted;
+//!    `config.json` is last, so that until then the team can be found, and deleted again.
 //!
-//! What stays is `.ccb/lock`: a lock file that is deleted would let two processes hold "the
+//! The file `.ccb/lock` is kept: a lock file that is deleted would let two processes hold "the
 //! same" lock.
 
 use store::IoContext;
@@ -22,7 +21,7 @@ use super::format::Document;
 use super::{Living, Roster, Team};
 use crate::fault;
 
-/// What a team has beside its roster and the directories in `inboxes/`.
+/// The team's files beside its roster and the directories in `inboxes/`.
 const PARTS: [&str; 8] = [
     ".ccb/fleet.json",
     "broadcast.jsonl",
@@ -35,8 +34,8 @@ const PARTS: [&str; 8] = [
 ];
 
 impl Team {
-    /// From here on nobody joins. Refused while members are alive, unless forced; returns the
-    /// roster as it was and who was alive.
+    /// From here on no agent joins. Refused while members are alive, unless forced; returns the
+    /// roster as it was and the members that were alive.
     pub fn begin_delete(&self, force: bool) -> Result<(Roster, Vec<Living>), TeamError> {
         let mut found = None;
         self.change(|document, roster, now| {

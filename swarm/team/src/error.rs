@@ -5,7 +5,7 @@ use store::{Category, Explain, Facts, StoreError};
 
 use super::life::Living;
 
-/// Why a team did not do what it was asked.
+/// The reason why an action of a team failed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
@@ -17,7 +17,7 @@ pub enum TeamError {
     #[cfg(feature = "postgres")]
     #[error(transparent)]
     Database(#[from] database::DatabaseError),
-    /// No such team.
+    /// No team has this name.
     #[error("there is no team {name:?}")]
     NotFound {
         name: String,
@@ -45,7 +45,7 @@ pub enum TeamError {
     /// The team is being deleted.
     #[error("team {team:?} is being deleted")]
     Deleting { team: String },
-    /// The deletion was taken back or finished by somebody else.
+    /// Another process took the deletion back or finished it.
     #[error("team {team:?} is no longer being deleted: somebody else cancelled that")]
     NotDeleting { team: String },
     /// Members are alive.
@@ -57,7 +57,7 @@ pub enum TeamError {
     /// The name is taken.
     #[error("{name:?} is a member of team {team:?} already")]
     AlreadyMember { team: String, name: String },
-    /// No such member.
+    /// No member has this name.
     #[error("team {team:?} has no member {name:?}")]
     NoSuchMember {
         team: String,

@@ -5,9 +5,9 @@ store::fault_points! {
     TEAM_DIR_MADE = "team.dir-made";
     /// The roster says that the team is being deleted.
     TEAM_MARKED = "team.marked";
-    /// Something of the team is about to be set aside.
+    /// A part of the team is about to be set aside.
     TEAM_SET_ASIDE = "team.set-aside";
-    /// Everything is set aside, nothing of it is deleted.
+    /// All parts are set aside, and none is deleted.
     TEAM_ASIDE = "team.aside";
     /// Only the roster is left.
     TEAM_EMPTIED = "team.emptied";

@@ -1,7 +1,7 @@
 //! The roster's file: the same JSON Claude Code reads and writes.
 //!
-//! The document is kept as it was read and only patched, so that unknown keys survive a rewrite
-//! at every level, in their order. `null` means absent. What is ours alone is under the key
+//! The document is kept as it was read and only patched, so that unknown keys survive a rewrite at
+//! every level, in their order. `null` means absent. Fields that only ccb has are under the key
 //! `ccb`, of the roster and of a member.
 
 use serde_json::{Map, Value, json};
@@ -14,10 +14,10 @@ use store::agent_id::{AgentId, LEAD};
 /// The newest format we write.
 pub(super) const VERSION: u64 = 1;
 
-/// What members run in that are ours to start.
+/// The backend type of members that ccb starts.
 pub(super) const OURS: &str = "ccb";
 
-/// What members are told apart by on a terminal, in the order they are given out.
+/// The colours that tell members apart on a terminal, in the order they are given out.
 pub const COLORS: [&str; 8] = [
     "red", "blue", "green", "yellow", "purple", "orange", "pink", "cyan",
 ];
@@ -27,9 +27,9 @@ pub const COLORS: [&str; 8] = [
 pub struct Roster {
     /// The team's name, which is its directory's.
     pub name: String,
-    /// What it is for.
+    /// The team's purpose.
     pub description: Option<String>,
-    /// When it was created, in milliseconds since the epoch.
+    /// The time of its creation, in milliseconds since the epoch.
     pub created_at: Option<i64>,
     /// The lead's agent id.
     pub lead_agent_id: Option<String>,
@@ -52,23 +52,23 @@ pub struct Member {
     pub agent_id: String,
     /// Its name in the team, unique without regard to case.
     pub name: String,
-    /// Which definition it follows.
+    /// The name of its definition.
     pub agent_type: Option<String>,
     /// The model it runs on.
     pub model: Option<String>,
     /// One of [`COLORS`] for those we recorded; the lead has none.
     pub color: Option<String>,
-    /// Where it works.
+    /// Its working directory.
     pub cwd: Option<String>,
-    /// Its own working tree.
+    /// Its own worktree.
     pub worktree_path: Option<String>,
-    /// What it runs in.
+    /// The kind of terminal or process that the member runs in.
     pub backend_type: Option<String>,
-    /// Whether it says that it is at work. Absent counts as no.
+    /// True if it says that it is at work. Absent counts as no.
     pub is_active: bool,
-    /// When it joined, in milliseconds since the epoch.
+    /// The time at which it joined, in milliseconds since the epoch.
     pub joined_at: Option<i64>,
-    /// Whether it must have its plan approved first.
+    /// True if it must have its plan approved first.
     pub plan_mode_required: bool,
     /// Its permission mode.
     pub mode: Option<String>,
@@ -82,7 +82,7 @@ pub struct Member {
 }
 
 impl Roster {
-    /// Everything in the file, also what we know nothing about.
+    /// The whole file, including unknown keys.
     pub fn to_json(&self) -> Value {
         self.document.clone()
     }
@@ -95,7 +95,7 @@ impl Roster {
 }
 
 impl Member {
-    /// Everything the file says about it.
+    /// The whole entry of the file.
     pub fn to_json(&self) -> Value {
         self.value.clone()
     }
@@ -128,8 +128,8 @@ impl Document {
         Ok(document)
     }
 
-    /// What it says. Fails only where a key has the wrong type, which [`Self::parse`] has
-    /// made sure of.
+    /// The roster. Fails only where a key has the wrong type, which [`Self::parse`] has made sure
+    /// of.
     pub(crate) fn read(&self, team: &Name) -> Read<Roster> {
         let root = Fields::new(&self.0);
         let ours = root.section("ccb")?;
@@ -260,26 +260,26 @@ impl Member {
     }
 }
 
-/// What is to be known about a member before it starts.
+/// The fields of a member before it starts.
 #[derive(Debug, Clone)]
 pub struct NewMember {
     /// Its name in the team.
     pub name: Name,
-    /// Which definition it follows.
+    /// The name of its definition.
     pub agent_type: String,
     /// The model it runs on.
     pub model: Option<String>,
-    /// What it is shown in, if it is one of [`COLORS`]; else it is given one.
+    /// The colour in which it is shown, if it is one of [`COLORS`]; else it gets one.
     pub color: Option<String>,
-    /// Where it works.
+    /// Its working directory.
     pub cwd: Option<String>,
-    /// Its own working tree.
+    /// Its own worktree.
     pub worktree_path: Option<String>,
-    /// What it runs in; other tools have words of their own.
+    /// The kind of terminal or process it runs in; other tools have words of their own.
     pub backend_type: String,
-    /// Whether it is at work already; agents we start are not.
+    /// True if it is at work already; agents we start are not.
     pub is_active: bool,
-    /// Whether it must have its plan approved first.
+    /// True if it must have its plan approved first.
     pub plan_mode_required: bool,
     /// Its permission mode.
     pub mode: Option<String>,

@@ -98,7 +98,7 @@ pub use rows::MIGRATIONS;
 
 use format::Document;
 
-/// How long a roster that does not parse is read again: other tools write it in place.
+/// Time for which a roster that does not parse is read again: other tools write it in place.
 const REREAD_FOR: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -109,30 +109,30 @@ pub struct Team {
     home: Home,
     dir: PathBuf,
     options: TeamOptions,
-    /// What its row is found by: the name in lower case, and as it is written.
+    /// The key of its row: the name in lower case, and as it is written.
     #[cfg(feature = "postgres")]
     key: [String; 2],
 }
 
-/// How a team behaves.
+/// The options of a team.
 #[derive(Debug, Clone)]
 pub struct TeamOptions {
     /// The repository the caller is in: its shared git directory, or for rosters in a database a
     /// name that is the same on every machine. A team of another one is not changed; from outside
     /// every repository, and for teams of none, everything goes.
     pub repository: Option<String>,
-    /// Where rosters are, if not in files.
+    /// The database of rosters; `None` for files.
     #[cfg(feature = "postgres")]
     pub database: Option<database::Database>,
     /// The machine the caller is on, where a team may be on several; members record theirs.
     pub machine: Option<Machine>,
-    /// What is beside a roster in a database.
+    /// The mail and lists beside a roster in a database; `None` for files.
     pub beside: Option<Arc<dyn Beside>>,
-    /// Whether a change survives a power cut before it is acknowledged.
+    /// Says if a change survives a power cut before it is acknowledged.
     pub durability: Durability,
-    /// How long to wait for the roster's lock.
+    /// Maximum wait for the roster's lock.
     pub lock_timeout: Duration,
-    /// Where the time comes from.
+    /// The source of the time.
     pub clock: Arc<dyn Clock>,
 }
 
@@ -207,7 +207,7 @@ impl Team {
         &self.dir
     }
 
-    /// Who is in it now, read without a lock and from any repository.
+    /// Its present members, read without a lock and from any repository.
     pub fn roster(&self) -> Result<Roster, TeamError> {
         #[cfg(feature = "postgres")]
         if let Some(database) = self.database()? {
@@ -217,7 +217,7 @@ impl Team {
         self.understood(&document)
     }
 
-    /// The same for somebody who is going to act in the team's name: refused from another
+    /// The same for a caller that is going to act in the team's name: refused from another
     /// repository.
     pub fn enter(&self) -> Result<Roster, TeamError> {
         let roster = self.roster()?;
@@ -285,7 +285,7 @@ impl Team {
         teams.collect()
     }
 
-    /// Where the roster is, for messages.
+    /// The path of the roster, for messages.
     fn roster_path(&self) -> PathBuf {
         #[cfg(feature = "postgres")]
         if let Some(database) = &self.options.database {

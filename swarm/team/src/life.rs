@@ -1,12 +1,12 @@
 //! A member who is alive, and the evidence for it.
 
 store::words! {
-    /// How it is known that somebody is alive.
+    /// The sign by which a member counts as alive.
     #[derive(PartialOrd, Ord)]
     pub enum Life {
         /// Its run holds its lock.
         Running = "running",
-        /// Somebody is attached to its inbox.
+        /// A reader is attached to its inbox.
         Reading = "reading",
         /// It joined as active, has no run of ours, and has not left.
         Joined = "joined",
@@ -14,7 +14,7 @@ store::words! {
 }
 
 impl Life {
-    /// What comes after a name in a sentence.
+    /// The words after a name in a sentence.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Running => "(its run goes on)",
@@ -24,11 +24,11 @@ impl Life {
     }
 }
 
-/// Somebody who is alive.
+/// A member that is alive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Living {
     /// A member's name, or that of a run or an inbox that belongs to no member.
     pub name: String,
-    /// How that is known.
+    /// The sign of that.
     pub why: Life,
 }

@@ -1,4 +1,5 @@
-//! Who of a team is alive, as far as the kernel, the roster and the readers of mail tell.
+//! The members of a team that are alive, as far as the kernel, the roster and the readers of mail
+//! tell.
 
 use std::path::Path;
 
@@ -11,7 +12,8 @@ use super::life::{Life, Living};
 use super::{Member, Roster, Team};
 
 impl Team {
-    /// Who is alive: members in the order of the roster, then runs and inboxes of nobody.
+    /// The members that are alive, in the order of the roster, then runs and inboxes without a
+    /// member.
     pub fn living(&self, roster: &Roster) -> Result<Vec<Living>, TeamError> {
         let runs = Locks::scan(&self.dir.join("runs"), "alive.lock")?;
         let inboxes = match &self.options.beside {
@@ -43,7 +45,7 @@ impl Team {
         Ok(living)
     }
 
-    /// Whether a member is on another machine, whose runs cannot be seen from here.
+    /// True if a member is on another machine, whose runs cannot be seen from here.
     pub fn is_elsewhere(&self, member: &Member) -> bool {
         match (&member.machine, &self.options.machine) {
             (Some(theirs), Some(ours)) => theirs != ours,

@@ -15,13 +15,14 @@ use super::error::TeamError;
 use super::format::Document;
 use super::{Listed, Roster, Team, TeamOptions};
 
-/// The tables of rosters, for whoever brings a schema up to date.
+/// The tables of rosters, for the code that brings a schema up to date.
 pub const MIGRATIONS: Component = Component {
     name: "teams",
     migrations: &[include_str!("../migrations/001.sql")],
 };
 
-/// How often a creation is begun anew because the team of that name went away meanwhile.
+/// Maximum tries of a creation that starts again because the team of that name was deleted
+/// meanwhile.
 const TRIES: usize = 5;
 
 /// A roster's text, as a change leaves it.
@@ -167,7 +168,7 @@ impl Team {
         })
     }
 
-    /// The row, which nobody else changes until the transaction ends.
+    /// The row, which no other session changes until the transaction ends.
     fn locked_row(&self, session: &Session<'_>) -> Result<Document, TeamError> {
         let Some((name, text)) = self.select(session, "FOR UPDATE")? else {
             return Err(self.not_found());
@@ -190,7 +191,7 @@ impl Team {
         Ok(Some((session.column(&row, "name")?, text)))
     }
 
-    /// The names of all teams; none if nobody can be asked.
+    /// The names of all teams; empty if the database does not answer.
     pub(super) fn names_of_rows(&self, database: &Database) -> Vec<String> {
         let names = database.read(|session| {
             let rows = session.query("SELECT name FROM @.teams", &[])?;
@@ -200,7 +201,7 @@ impl Team {
         names.unwrap_or_default()
     }
 
-    /// Where the roster is, for messages.
+    /// The path of the roster, for messages.
     pub(super) fn row_path(&self, database: &Database) -> PathBuf {
         let schema = database.settings().schema();
         PathBuf::from(format!("table {schema}.teams in {}", database.shown()))

@@ -50,7 +50,7 @@ fn colours_go_round_and_those_who_leave_do_not_shift_them() {
     }
     let expected: Vec<&str> = COLORS.iter().chain(&COLORS[..2]).copied().collect();
     assert_eq!(given, expected);
-    // The first to join after another tool has added somebody.
+    // The first to join after another tool has added a member.
     let foreign = Scene::new();
     let team = foreign.foreign(r#"{"members":[{"name":"team-lead"},{"name":"x"}]}"#);
     let (_, member) = team.join(&agent("y")).unwrap();

@@ -2,7 +2,7 @@ use store::Explain;
 
 use super::*;
 
-/// What another tool wrote, with keys nobody of us knows, at every level.
+/// A roster of another tool, with keys that ccb does not know, at every level.
 const FOREIGN: &str = r#"{
   "zeta": {
     "deep": [

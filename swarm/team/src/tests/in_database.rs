@@ -5,7 +5,7 @@
 /// Creating, joining, leaving.
 #[path = "changes.rs"]
 mod changes;
-/// Who is alive, and deleting.
+/// Members that are alive, and deleting.
 #[path = "ending.rs"]
 mod ending;
 /// Rosters other tools, and other versions, wrote.
@@ -29,7 +29,7 @@ struct Scene {
     readers: Arc<Readers>,
 }
 
-/// Inboxes somebody reads.
+/// Inboxes that have a reader.
 #[derive(Debug, Default)]
 struct Readers(Mutex<Vec<String>>);
 
@@ -100,7 +100,7 @@ impl Scene {
         team
     }
 
-    /// A team whose roster somebody else wrote.
+    /// A team whose roster another tool wrote.
     fn foreign(&self, config: &str) -> Team {
         let insert = "INSERT INTO @.teams (id, name, roster) VALUES ('fixers', 'fixers', $1)";
         let params = [(&config as _, Type::TEXT)];

@@ -3,7 +3,7 @@
 /// Creating, joining, leaving.
 #[path = "changes.rs"]
 mod changes;
-/// Who is alive, and deleting.
+/// Members that are alive, and deleting.
 #[path = "ending.rs"]
 mod ending;
 /// Rosters other tools, and other versions, wrote.
@@ -58,7 +58,7 @@ impl Scene {
         team
     }
 
-    /// A team whose roster somebody else wrote.
+    /// A team whose roster another tool wrote.
     fn foreign(&self, config: &str) -> Team {
         let team = self.team();
         create_private_dir(team.dir()).unwrap();

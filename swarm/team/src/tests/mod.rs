@@ -10,5 +10,5 @@ fn agent(name: &str) -> NewMember {
     NewMember::new(Name::new("agent", name).unwrap())
 }
 
-/// Where the scenes' clock stands.
+/// The time of the scenes' clock.
 const NOW: i64 = 1_700_000_000_007;

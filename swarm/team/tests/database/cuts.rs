@@ -8,7 +8,7 @@ use crate::proxy::{Cut, Proxy};
 use crate::site::{Site, agent, names};
 
 /// Does `change` to a fresh team with the link cut after 0, 1, 2, … messages, until it is done
-/// before the cut, and lets `check` look at what came of it.
+/// before the cut, and lets `check` inspect the result.
 fn at_every_message(
     site: &Site,
     name: &str,
@@ -47,7 +47,7 @@ fn a_change_happens_once_wherever_the_link_is_cut() {
         create(team);
         team.join(&agent("ann")).unwrap();
     };
-    // A second try that took the first for somebody else's would be refused.
+    // A second try that took the first for another caller's would be refused.
     at_every_message(
         &site,
         "create",

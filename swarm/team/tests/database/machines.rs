@@ -19,7 +19,7 @@ fn what_one_machine_records_the_others_see() {
     let roster = one.team("fixers").roster().unwrap();
     assert_eq!(roster, seen_by_two);
     assert_eq!(roster.members[0].machine, one.options.machine);
-    // Whoever starts a member again takes it along.
+    // The machine that starts a member again becomes the member's machine.
     let moved = MemberUpdate {
         is_active: Some(true),
         ..MemberUpdate::default()
@@ -35,7 +35,7 @@ fn what_one_machine_records_the_others_see() {
     assert_eq!(version(), None);
     one.team("fixers").create(&NewTeam::default()).unwrap();
     assert!(version() > before, "it is not the team of before");
-    // Nothing of it is a file.
+    // None of it is a file.
     assert!(!one.team("fixers").dir().exists());
 }
 
@@ -76,7 +76,7 @@ fn machines_that_create_join_and_leave_at_once_lose_nobody() {
                     if m % 2 == 0 {
                         team.leave(&who).unwrap();
                     }
-                    // Everybody wants this one, and one of them gets it.
+                    // All machines want this one, and one of them gets it.
                     match team.join(&agent(&format!("all-{m}"))) {
                         Ok(_) => {}
                         Err(error) => assert_eq!(error.kind(), "already_member"),

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 /// A server with a prepared schema; `None` where PostgreSQL is not installed.
 pub(crate) struct Site {
     pub(crate) server: Server,
-    /// Inboxes somebody reads, whichever the team.
+    /// Inboxes that have a reader, in any team.
     pub(crate) readers: Arc<Mutex<Vec<String>>>,
 }
 
