@@ -1,8 +1,8 @@
-//! What a line means that somebody types in a session or a view.
+//! The meaning of a line that a person types in a session or a view.
 
 use coordinator::session::Decision;
 
-/// What can be typed.
+/// The help: what can be typed.
 pub const HELP: &str = "  TEXT             message the lead; if you lead: add a task for an agent
   @NAME TEXT       message an agent
   /task TEXT       add a task for an agent
@@ -16,7 +16,7 @@ pub const HELP: &str = "  TEXT             message the lead; if you lead: add a 
 The session ends by itself when the work is done (not with --stay).
 Ctrl-C stops the agents; the same command resumes the session.";
 
-/// What a line means; none for one that asks for help.
+/// The decision that a line stands for; `None` if it asks for help.
 pub fn decision(line: &str) -> Option<Decision> {
     if let Some(rest) = line.strip_prefix('@') {
         let (name, text) = rest.split_once(' ').unwrap_or((rest, ""));

@@ -1,10 +1,10 @@
-//! Colours, and text of others that cannot be taken for ours.
+//! Colours, and text of others that cannot be mistaken for ours.
 
 use anstyle::{AnsiColor, Style};
 
 /// Success.
 pub const GREEN: Style = AnsiColor::Green.on_default();
-/// Warnings, and whatever waits for a person.
+/// Warnings, and things that wait for a person.
 pub const YELLOW: Style = AnsiColor::Yellow.on_default();
 /// Failures.
 pub const RED: Style = AnsiColor::Red.on_default();
@@ -17,7 +17,8 @@ pub const BOLD: Style = Style::new().bold();
 /// The terminal's usual look.
 pub const PLAIN: Style = Style::new();
 
-/// What a definition's or a member's colour looks like; `usual` where it says nothing known.
+/// The style for the colour of a definition or a member; `usual` if the colour is absent or
+/// unknown.
 pub fn colored(color: Option<&str>, usual: Style) -> Style {
     let color: anstyle::Color = match color {
         Some("red") => AnsiColor::Red.into(),
@@ -37,15 +38,15 @@ pub fn colored(color: Option<&str>, usual: Style) -> Style {
 // [`quoted`].
 pub use store::text::{clean, clean_line, short_commit};
 
-/// What stands before lines of unknown origin; no line of ours begins like this.
+/// The mark before lines of unknown origin; no line of ours begins like this.
 pub const QUOTE: &str = "  │ ";
 
-/// The same behind something of ours: every line but the first is marked as not ours.
+/// Text that follows something of ours on its line: each further line is marked as not ours.
 pub fn hanging(text: &str) -> String {
     clean(text).replace('\n', &format!("\n{QUOTE}"))
 }
 
-/// The same on lines of its own, all of which are marked as not ours.
+/// Text on its own lines, each of which is marked as not ours.
 pub fn quoted(text: &str) -> String {
     format!("{QUOTE}{}", hanging(text))
 }

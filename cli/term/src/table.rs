@@ -13,7 +13,7 @@ pub struct Cell {
 }
 
 impl Cell {
-    /// `text` on one line, without what would steer the terminal.
+    /// A cell with `text` on one line, without characters that control the terminal.
     pub fn new(text: impl AsRef<str>, style: Style) -> Self {
         Self {
             text: clean_line(text.as_ref()),
@@ -22,12 +22,12 @@ impl Cell {
     }
 }
 
-/// What is left of a column that is cut, at least.
+/// Minimum width of a column that is cut.
 const LEAST: usize = 10;
 
-/// Lays `rows` out below `heads`. Where `width` is too small, the column `flexible` is cut, then
-/// the others from the last one on. If that is not enough the last ones are left out; the first,
-/// which names the thing, is cut only if nothing else is left to cut.
+/// Lays `rows` out below `heads`. If `width` is too small, the column `flexible` is cut, then the
+/// others from the last one on. If that is not enough, the last columns are left out. The first,
+/// which names the thing, is cut only if nothing else can be cut.
 pub fn render<const N: usize>(
     heads: [&str; N],
     rows: &[[Cell; N]],
@@ -40,7 +40,7 @@ pub fn render<const N: usize>(
             *width = (*width).max(cell.text.width());
         }
     }
-    // A column nobody fills is left out.
+    // An empty column is left out.
     let mut shown: Vec<usize> = (0..N)
         .filter(|n| rows.iter().any(|row| !row[*n].text.is_empty()))
         .collect();
@@ -67,8 +67,8 @@ pub fn render<const N: usize>(
     lines.join("\n")
 }
 
-/// Cuts columns so that a line has at most `limit` columns; says whether it has. Leaves the widths
-/// alone if not, unless there is nothing else to leave out.
+/// Cuts columns so that a line has at most `limit` columns; true if it has. If not, the widths do
+/// not change, unless no other column can be left out.
 fn cut<const N: usize>(
     widths: &mut [usize; N],
     shown: &[usize],
@@ -84,7 +84,7 @@ fn cut<const N: usize>(
         order.extend(shown.first());
     }
     let mut tried = *widths;
-    // Nothing stands behind the last one.
+    // Nothing follows the last column.
     let total = |widths: &[usize; N]| {
         let all: usize = shown.iter().map(|n| widths[*n] + 2).sum();
         all.saturating_sub(2)

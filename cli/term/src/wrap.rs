@@ -1,11 +1,11 @@
-//! Lines that break between words, where a terminal would break them anywhere.
+//! Breaks lines between words, where a terminal would break them anywhere.
 
 use textwrap::{Options, WordSeparator, WordSplitter};
 
 use crate::style::QUOTE;
 
-/// Breaks `text` so that no line is wider than `width` columns. A line that is broken goes on
-/// with `indent` before it; a line of others' text goes on as such.
+/// Breaks `text` so that no line is wider than `width` columns. A broken line continues with
+/// `indent` before it; a line of others' text keeps its mark.
 pub fn wrap(text: &str, width: usize, indent: &str) -> String {
     let mut lines = Vec::new();
     for line in text.split('\n') {
@@ -19,7 +19,7 @@ pub fn wrap(text: &str, width: usize, indent: &str) -> String {
             false if own > indent.len() => &line[..own],
             false => indent,
         };
-        // A path that is cut in two cannot be copied.
+        // A path that is broken in two cannot be copied.
         let room = width.saturating_sub(mark.len());
         let fits = |word: &str| textwrap::core::display_width(word) <= room;
         if !line.split_ascii_whitespace().all(fits) {

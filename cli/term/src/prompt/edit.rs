@@ -1,37 +1,37 @@
-//! One line of text that is being typed: pure, so that every key is tested without a terminal.
+//! The line that a person types: pure, so that every key is tested without a terminal.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_width::UnicodeWidthChar;
 
-/// How many lines can be called back.
+/// Maximum number of lines in the history.
 const REMEMBERED: usize = 200;
 
-/// What a key came to.
+/// The effect of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Typed {
-    /// The line has changed, or the cursor moved.
+    /// The key changed the line or moved the cursor.
     Changed,
-    /// The line is finished.
+    /// The key finished this line.
     Line(String),
-    /// Nothing more will be typed.
+    /// The person types nothing more.
     End,
-    /// It means nothing here.
+    /// The key means nothing here.
     Nothing,
 }
 
-/// A line, a cursor, and the lines before.
+/// A line, a cursor, and the history.
 #[derive(Debug, Default)]
 pub struct Edit {
     text: Vec<char>,
-    /// Before which character the cursor stands.
+    /// The character that the cursor stands before.
     cursor: usize,
     history: Vec<String>,
-    /// Which line of the history is shown, and what was typed before it was.
+    /// The shown line of the history, and the text typed before it; `None` if none is shown.
     recalled: Option<(usize, Vec<char>)>,
 }
 
 impl Edit {
-    /// What is typed so far.
+    /// The text typed so far.
     pub fn text(&self) -> String {
         self.text.iter().collect()
     }
@@ -41,7 +41,7 @@ impl Edit {
         self.text.is_empty()
     }
 
-    /// Takes a key as it was typed, and says what it came to.
+    /// Takes a typed key, and returns its effect.
     pub fn key(&mut self, key: KeyEvent) -> Typed {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match (key.code, control) {
@@ -85,7 +85,7 @@ impl Edit {
         Typed::Changed
     }
 
-    /// Text that was pasted: several lines become one.
+    /// Inserts pasted text: several lines become one.
     pub fn paste(&mut self, text: &str) {
         for c in text.trim_end().chars() {
             self.insert(if c == '\n' || c == '\r' { ' ' } else { c });
@@ -93,7 +93,7 @@ impl Edit {
     }
 
     fn insert(&mut self, c: char) {
-        // What steers a terminal is never shown, so it is never taken.
+        // Characters that control a terminal are never shown, so the line never takes them.
         if c.is_control() {
             return;
         }
@@ -113,7 +113,7 @@ impl Edit {
         line
     }
 
-    /// Where the word before the cursor begins.
+    /// The position where the word before the cursor begins.
     fn word_before(&self) -> usize {
         let mut at = self.cursor;
         while at > 0 && self.text[at - 1].is_whitespace() {
@@ -150,7 +150,7 @@ impl Edit {
         self.cursor = self.text.len();
     }
 
-    /// The part of the line that fits into `width` columns, and in which column the cursor is.
+    /// The part of the line that fits into `width` columns, and the column of the cursor.
     pub fn view(&self, width: usize) -> (String, usize) {
         let wide = |c: &char| c.width().unwrap_or(0);
         // The cursor needs a column of its own.
@@ -249,7 +249,7 @@ mod tests {
         write(&mut edit, "漢字");
         assert_eq!(edit.view(10), ("漢字".into(), 4));
         assert_eq!(edit.view(4), ("字".into(), 2));
-        // Nothing that steers the terminal gets in.
+        // No character that controls the terminal gets in.
         write(&mut edit, "\u{1b}\u{7}");
         edit.paste("\u{9b}31m");
         assert_eq!(text(&edit), "漢字31m");

@@ -1,8 +1,7 @@
-//! The line at the bottom of the terminal in which a person types while things are printed.
+//! The line at the bottom of the terminal in which a person types while ccb prints.
 //!
-//! The terminal echoes nothing itself: whatever is printed first takes the line away and puts it
-//! back behind itself, so that neither tears the other apart. There is one such line in a
-//! process, as there is one terminal.
+//! The terminal itself echoes nothing: each print first removes the line and draws it again below,
+//! so that neither tears the other apart. A process has one such line, as it has one terminal.
 
 mod edit;
 mod mode;
@@ -19,25 +18,25 @@ use unicode_width::UnicodeWidthStr;
 pub use self::edit::{Edit, Typed};
 use crate::style::{BOLD, DIM, clean_line};
 
-/// Takes the line away: to its beginning, and everything behind it.
+/// Erases the line: the cursor goes to its beginning, and the rest is cleared.
 const ERASE: &str = "\r\x1b[K";
 const SIGN: &str = "› ";
 
-/// The line as it is now; none where nobody types.
+/// The current line; `None` if no person types.
 static LINE: Mutex<Option<Line>> = Mutex::new(None);
 
-/// Held by whoever reads keys.
+/// Held by the thread that reads keys.
 static READING: Mutex<()> = Mutex::new(());
 
-/// How long somebody else may have to wait for the keys.
+/// Maximum time that another program may have to wait for the keys.
 const LOOK: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 struct Line {
     edit: Edit,
-    /// What is asked; nothing if nothing is.
+    /// The question; empty if there is none.
     question: String,
-    /// What stands there as long as nothing is typed.
+    /// The text shown as long as nothing is typed.
     hint: String,
     colours: bool,
 }
@@ -46,7 +45,7 @@ fn line() -> MutexGuard<'static, Option<Line>> {
     LINE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Prints something above the line in which somebody types, if there is one.
+/// Prints something above the line in which a person types, if there is one.
 pub fn above<T>(print: impl FnOnce() -> T) -> T {
     let line = line();
     if line.is_some() {
@@ -95,7 +94,7 @@ impl Line {
     }
 }
 
-/// Lets somebody type. Dropping it gives the terminal back as it was.
+/// Lets a person type. Dropping it restores the terminal.
 #[derive(Debug)]
 pub struct Prompt {
     lines: Mutex<Receiver<Option<String>>>,
@@ -103,7 +102,7 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// Where a person sits at a terminal that can do more than print; none elsewhere.
+    /// Opens the line at a terminal that can do more than print; `None` elsewhere.
     pub fn open() -> Option<Self> {
         let terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
@@ -119,7 +118,7 @@ impl Prompt {
             colours: choice != anstream::ColorChoice::Never,
         });
         let (sender, lines) = mpsc::channel();
-        // It ends with the process: a read from a terminal cannot be given up.
+        // The thread ends with the process: a read from a terminal cannot be cancelled.
         std::thread::spawn(move || read(&sender));
         Some(Self {
             lines: Mutex::new(lines),
@@ -127,7 +126,7 @@ impl Prompt {
         })
     }
 
-    /// What stands in the line as long as nothing is typed.
+    /// Sets the text shown as long as nothing is typed.
     pub fn hint(&self, hint: &str) {
         if let Some(line) = line().as_mut() {
             line.hint = clean_line(hint);
@@ -135,13 +134,13 @@ impl Prompt {
         }
     }
 
-    /// The lines that were typed since the last call; `None` is the end of them.
+    /// The lines typed since the last call; `None` marks the end of the input.
     pub fn typed(&self) -> Vec<Option<String>> {
         let lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         lines.try_iter().collect()
     }
 
-    /// Asks, and waits for the answer; none if `give_up` says so or nothing more can be typed.
+    /// Asks, and waits for the answer; `None` if `give_up` returns true or the input has ended.
     pub fn ask(&self, question: &str, give_up: impl Fn() -> bool) -> Option<String> {
         let show = |question: &str| {
             if let Some(line) = line().as_mut() {
@@ -159,7 +158,7 @@ impl Prompt {
             }
         };
         show("");
-        // It stays to be read, where it was asked.
+        // The question remains readable where it was asked.
         let said = answer.as_deref().unwrap_or_default();
         above(|| {
             let text = format!(
@@ -172,9 +171,9 @@ impl Prompt {
         answer
     }
 
-    /// Gives the terminal to another program until `run` is over.
+    /// Gives the terminal to another program until `run` returns.
     pub fn lend<T>(&self, run: impl FnOnce() -> T) -> T {
-        // Else we would take its keys.
+        // Without the lock, the reading thread would take the other program's keys.
         let _nobody_reads = READING.lock().unwrap_or_else(PoisonError::into_inner);
         let mut line = line();
         raw(ERASE);
@@ -197,7 +196,7 @@ impl Drop for Prompt {
     }
 }
 
-/// Passes on what is typed, line by line, until nothing more can come.
+/// Passes on the typed lines until the input ends.
 fn read(lines: &Sender<Option<String>>) {
     loop {
         let event = {

@@ -1,4 +1,4 @@
-//! How the terminal treats what is typed: not at all, as long as we do it ourselves.
+//! The mode of the terminal: without echo and line editing, which ccb does itself.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 use signal_hook::consts::SIGTSTP;
 use signal_hook::iterator::{Handle, Signals};
 
-/// Keys come one by one and are not echoed. Ctrl-C and Ctrl-Z stay signals.
+/// Keys come one by one and are not echoed. Ctrl-C and Ctrl-Z remain signals.
 #[derive(Debug)]
 pub(super) struct Mode {
     saved: Arc<Saved>,
@@ -16,7 +16,7 @@ pub(super) struct Mode {
 #[derive(Debug)]
 struct Saved {
     before: Termios,
-    /// Whether the terminal is as we want it now.
+    /// True while the terminal is in our mode.
     entered: Mutex<bool>,
 }
 
@@ -31,7 +31,7 @@ impl Mode {
         let stops = signals.handle();
         saved.enter();
         let for_stops = Arc::clone(&saved);
-        // Whoever sends us to the background gets the terminal as it was.
+        // Restores the terminal before a signal stops the process, and takes it again afterwards.
         std::thread::spawn(move || {
             for signal in signals.forever() {
                 let entered = for_stops.leave();
@@ -45,12 +45,12 @@ impl Mode {
         Some(Self { saved, stops })
     }
 
-    /// The terminal is as it was.
+    /// Restores the terminal.
     pub(super) fn leave(&self) {
         self.saved.leave();
     }
 
-    /// It is ours again.
+    /// Enters our mode again.
     pub(super) fn again(&self) {
         self.saved.enter();
     }
@@ -65,7 +65,7 @@ impl Saved {
         *entered = tcsetattr(std::io::stdin(), OptionalActions::Now, &ours).is_ok();
     }
 
-    /// Says whether it was ours.
+    /// Restores the terminal; true if it was in our mode.
     fn leave(&self) -> bool {
         let mut entered = self.entered.lock().unwrap_or_else(PoisonError::into_inner);
         if *entered {
