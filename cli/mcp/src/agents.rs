@@ -1,4 +1,4 @@
-//! `Agent`, `TaskStop` and `TaskOutput`: what may be asked, and how the answers read.
+//! `Agent`, `TaskStop` and `TaskOutput`: their arguments and the text of their answers.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,9 +18,9 @@ use super::arguments::Arguments;
 
 /// The type of an agent that is a copy of the caller.
 const FORK: &str = "fork";
-/// How many agents an error names.
+/// Maximum number of agents that an error names.
 const SHOWN: usize = 8;
-/// How long `TaskOutput` waits unless it says otherwise.
+/// Default wait of `TaskOutput`, in ms.
 const TIMEOUT_MS: u64 = 30_000;
 
 pub(super) fn spawn(
@@ -49,7 +49,7 @@ pub(super) fn spawn(
     })
 }
 
-/// What is asked for, if the role may and it makes sense.
+/// The wished agent, if the role allows it and the arguments make sense.
 fn wish(arguments: &Arguments, role: Role, context: &Workplace) -> Result<Wish, Failure> {
     let refused = |message: String, hint: &str| {
         Err(Failure::usage("invalid_arguments", message).with_hint(hint))
@@ -102,7 +102,7 @@ fn wish(arguments: &Arguments, role: Role, context: &Workplace) -> Result<Wish, 
         agent_type: agent_type.filter(|_| !fork),
         fork: context.run().filter(|_| fork).map(str::to_owned),
         model: arguments.optional("model"),
-        // A coordinator goes on while others work, and so does whoever is copied.
+        // A coordinator continues while others work, and so does an agent that is copied.
         background: role == Role::Coordinator
             || fork
             || (arguments.flag("run_in_background") == Some(true)
@@ -117,10 +117,10 @@ fn wish(arguments: &Arguments, role: Role, context: &Workplace) -> Result<Wish, 
     })
 }
 
-/// A worktree of its own, where that is possible.
+/// The agent's own worktree, where that is possible.
 fn isolated(context: &Workplace) -> Result<(worktrees::Base, worktrees::SetUp), Failure> {
     let (base, set_up) = context.usual_tree()?;
-    // Outside of one, making the worktree says so.
+    // Outside of a repository, creating the worktree reports the error.
     if context.common_dir().is_some() {
         let instead = "leave out isolation: it works in the session's directory";
         context.check_isolation(Some(&set_up), instead)?;
@@ -128,8 +128,8 @@ fn isolated(context: &Workplace) -> Result<(worktrees::Base, worktrees::SetUp), 
     Ok((base, set_up))
 }
 
-/// Whether the agent is to be a copy of the caller: where that was said, or nothing was and the
-/// settings say so.
+/// True if the agent is a copy of the caller: if the arguments say so, or they say nothing and the
+/// settings do.
 fn is_fork(
     subagent_type: Option<&str>,
     name: Option<&str>,
@@ -165,7 +165,7 @@ fn is_fork(
     Ok(true)
 }
 
-/// Whether a new agent becomes a member of the session's own team: if it gets a name.
+/// True if a new agent becomes a member of the session's own team: if it gets a name.
 fn is_teammate(
     arguments: &Arguments,
     name: Option<&str>,
@@ -315,7 +315,7 @@ fn to_json(id: &str, output: &AgentOutput) -> Value {
     })
 }
 
-/// An agent's id or name: not a task's, and for a teammate one of its own agents'.
+/// The id or name of an agent: not of a task, and for a teammate one of its own agents.
 fn agent_id(
     arguments: &Arguments,
     role: Role,
@@ -323,7 +323,7 @@ fn agent_id(
     service: &dyn AgentService,
 ) -> Result<String, Failure> {
     let given = arguments.optional("task_id");
-    // Claude Code's older name for it.
+    // Claude Code's older name for the argument.
     let Some(id) = given.or_else(|| arguments.optional("shell_id")) else {
         let error = Failure::usage("invalid_arguments", "the argument \"task_id\" is missing");
         return Err(error.with_hint(shown(context, service)?));
@@ -354,7 +354,7 @@ fn agent_id(
     Ok(id)
 }
 
-/// The agents there are, in a few words: those that run, else the latest.
+/// The agents in a few words: the running ones, else the latest.
 fn shown(context: &Workplace, service: &dyn AgentService) -> Result<String, Failure> {
     let agents = service.agents(context)?;
     let alive: Vec<&Listed> = agents.iter().filter(|listed| listed.alive).collect();

@@ -1,4 +1,4 @@
-//! What a tool answers: words for a model, and JSON for a program that asks for it.
+//! A tool's answer: words for a model, and JSON for a program that asks for it.
 
 use rmcp::model::{CallToolResult, ContentBlock};
 use serde_json::Value;
@@ -8,14 +8,14 @@ use coordinator::agent::service::Receipt;
 
 use super::audience::{Audience, fit};
 
-/// The answer to a call that did what it was asked.
+/// The answer to a successful call.
 pub(crate) struct Answer {
     pub(crate) text: String,
-    /// Where the text can be read if it is too long for the client.
+    /// The place where the text can be read if it is too long for the client.
     pub(crate) whole: String,
     /// The same JSON as `--json` prints, and what clients expect besides.
     pub(crate) json: Value,
-    /// Done when it has been written out.
+    /// Runs after the answer is written out.
     pub(crate) receipt: Option<Receipt>,
 }
 
@@ -29,7 +29,7 @@ impl Answer {
         }
     }
 
-    /// The whole text can be had by this command.
+    /// Names the command that prints the whole text.
     pub(crate) fn printed_by(self, command: &str) -> Self {
         Self {
             whole: format!("`{command}` prints all of it"),
@@ -38,7 +38,7 @@ impl Answer {
     }
 }
 
-/// The one mapping from what happened to what the client gets.
+/// The only mapping from an outcome to a result for the client.
 pub(crate) fn to_result(outcome: Result<Answer, Failure>, audience: &Audience) -> CallToolResult {
     let block = |text, whole: &str| {
         let text = fit(text, audience.room_for_words(), whole);
@@ -64,7 +64,7 @@ pub(crate) fn to_result(outcome: Result<Answer, Failure>, audience: &Audience) -
     result
 }
 
-/// What to do next, in words of tools where the command line's would lead astray.
+/// The next step, in words of tools where the command line's would mislead.
 fn hint(error: &Failure) -> Option<String> {
     let text = match error.kind() {
         "task_not_found" => "TaskList shows the tasks there are",

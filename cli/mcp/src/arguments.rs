@@ -1,20 +1,20 @@
-//! What a tool was called with, checked against what it takes.
+//! The arguments of a call, checked against the tool's schema.
 //!
-//! Only as much of JSON Schema as our own schemas use. Every error names the argument and what
-//! it should have been, so that a model can do better the next time.
+//! It checks only as much of JSON Schema as our own schemas use. Every error names the argument and
+//! its expected value, so that a model can correct the call.
 
 use serde_json::{Map, Value};
 use store::Failure;
 
 use super::tool::Definition;
 
-/// Arguments that are what the tool takes.
+/// Arguments that fit the tool's schema.
 #[derive(Debug)]
 pub(crate) struct Arguments(Map<String, Value>);
 
 impl Arguments {
     /// Checks `given` against the tool's schema. `null` means absent, and an id may be a number:
-    /// clients that guess types from the words of a command line send it so.
+    /// clients that guess types from the words of a command line send ids that way.
     pub(crate) fn check(tool: &Definition, given: Map<String, Value>) -> Result<Self, Failure> {
         let given: Map<String, Value> = given
             .into_iter()
@@ -41,7 +41,7 @@ impl Arguments {
         }
     }
 
-    /// A text; empty where it is absent, which only optional ones can be.
+    /// A text; empty if it is absent, which only optional ones can be.
     pub(crate) fn text(&self, name: &str) -> String {
         self.optional(name).unwrap_or_default()
     }
@@ -73,13 +73,13 @@ impl Arguments {
         self.0.get(name)?.as_object()
     }
 
-    /// Whether anything was given besides this.
+    /// True if `name` is the only argument.
     pub(crate) fn only(&self, name: &str) -> bool {
         self.0.keys().all(|key| key == name)
     }
 }
 
-/// Arguments that are ids, or lists of them.
+/// Arguments that are ids, or lists of ids.
 const IDS: [&str; 5] = ["taskId", "task_id", "shell_id", "addBlocks", "addBlockedBy"];
 
 fn id(value: Value) -> Value {
@@ -90,7 +90,7 @@ fn id(value: Value) -> Value {
     }
 }
 
-/// What is wrong with an argument.
+/// An error in an argument.
 struct Problem {
     what: String,
     hint: String,
@@ -174,7 +174,7 @@ fn check_object(schema: &Value, object: &Map<String, Value>, at: &str) -> Result
     Ok(())
 }
 
-/// Reports what is wrong with the option of the right type, if there is one.
+/// Reports the error in the option of the right type, if there is one.
 fn check_any(options: &[Value], value: &Value, at: &str) -> Result<(), Problem> {
     let kinds: Vec<&str> = options.iter().filter_map(|o| o["type"].as_str()).collect();
     let fitting = options.iter().find(|option| {

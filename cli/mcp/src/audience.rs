@@ -1,21 +1,21 @@
-//! Who reads the answers, and how much of one it is known to show its model.
+//! The reader of the answers, and how much of one it shows its model.
 //!
-//! The clients differ in what of a result reaches the model. Content without anything structured
-//! beside it is the one shape all of them show, up to some length. So that is what they get, and
-//! mail counts as delivered with it. A program that wants JSON as well says so when it
+//! Clients differ in the parts of a result that reach the model. Content without anything
+//! structured beside it is the one shape that all of them show, up to some length. So they get
+//! that, and mail counts as delivered with it. A program that wants JSON as well says so when it
 //! connects.
 
 use std::sync::{Arc, OnceLock};
 
 use rmcp::model::InitializeRequestParams;
 
-/// What a program that wants JSON beside the words has among its experimental capabilities.
+/// The experimental capability of a program that wants JSON beside the words.
 pub(crate) const JSON: &str = "ccb/json";
 /// Characters of a result that every client shows whole.
 const LEAST: usize = 11_000;
 /// Our own loop. The list of tools is part of each of its requests, so it must not change.
 const NATIVE: &str = "ccb-native";
-/// Clients that show more, by a part of the name they give.
+/// Clients that show more, by a part of their name, and the characters they show.
 const MORE: [(&str, usize); 4] = [
     (NATIVE, 40_000),
     ("claude-code", 40_000),
@@ -23,7 +23,7 @@ const MORE: [(&str, usize); 4] = [
     ("gemini", 28_000),
 ];
 
-/// The client, as far as it has said who it is.
+/// The client, as far as it has identified itself.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Audience(Arc<OnceLock<Known>>);
 
@@ -35,7 +35,7 @@ struct Known {
 }
 
 impl Audience {
-    /// The client says who it is. What it says first counts.
+    /// Learns who the client is. Only the first statement counts.
     pub(crate) fn learn(&self, params: &InitializeRequestParams) {
         let name = params.client_info.name.to_lowercase();
         let more = MORE.iter().find(|(part, _)| name.contains(part));
@@ -48,41 +48,41 @@ impl Audience {
         self.0.set(known).ok();
     }
 
-    /// How many characters of a result its model sees.
+    /// Maximum characters of a result that the client shows its model.
     fn characters(&self) -> usize {
         self.0.get().map_or(LEAST, |known| known.characters)
     }
 
-    /// How many characters a tool's own words may have, so that mail has room beside them.
+    /// Maximum characters of a tool's own words, so that mail has room beside them.
     pub(crate) fn room_for_words(&self) -> usize {
         self.characters() - self.room_for_mail()
     }
 
-    /// How many characters of mail there is always room for.
+    /// Minimum characters of room for mail.
     pub(crate) fn room_for_mail(&self) -> usize {
         self.characters() / 4
     }
 
-    /// How many characters of mail there is room for beside words of this length.
+    /// Characters of room for mail beside words of this length.
     pub(crate) fn room_beside(&self, words: usize) -> usize {
         self.characters()
             .saturating_sub(words)
             .max(self.room_for_mail())
     }
 
-    /// Whether it wants a list of tools that does not change with its mode.
+    /// True if the client wants a list of tools that does not change with its mode.
     pub(crate) fn wants_fixed_list(&self) -> bool {
         self.0.get().is_some_and(|known| known.fixed_list)
     }
 
-    /// Whether it wants JSON beside the words.
+    /// True if the client wants JSON beside the words.
     pub(crate) fn wants_json(&self) -> bool {
         self.0.get().is_some_and(|known| known.json)
     }
 }
 
-/// `text` with its middle cut out if it is longer than `most` characters; `rest` says where the
-/// whole can be read.
+/// `text` without its middle if it is longer than `most` characters; `rest` says where to read the
+/// whole.
 pub(crate) fn fit(text: String, most: usize, rest: &str) -> String {
     let length = text.chars().count();
     if length <= most {

@@ -14,7 +14,7 @@ use super::task_lines::{ids, line};
 pub(super) fn create(arguments: &Arguments, context: &Workplace) -> Result<Answer, Failure> {
     let waits_for = all_ids(&arguments.texts("addBlockedBy"))?;
     let new = NewTask {
-        // From the start: what waits for nothing may be begun at once.
+        // Set with the creation: a task that waits for nothing may be claimed at once.
         blocked_by: waits_for.into_iter().map(Reference::Id).collect(),
         subject: arguments.text("subject"),
         description: arguments.text("description"),
@@ -91,7 +91,7 @@ pub(super) fn update(
     Ok(Answer::new(text, json!({ "task": task::to_json(task) })))
 }
 
-/// A task with everything about it.
+/// A task with all its details.
 fn describe(snapshot: &Snapshot, task: &Task, list: &str) -> String {
     let mut lines = vec![line(snapshot, task)];
     let mut field = |name: &str, value: String| {
@@ -119,7 +119,7 @@ fn describe(snapshot: &Snapshot, task: &Task, list: &str) -> String {
     lines.join("\n")
 }
 
-/// A task's id. Models write it as they read it.
+/// A task's id. Models write ids as they read them.
 fn id(text: &str) -> Result<TaskId, Failure> {
     Ok(text.strip_prefix('#').unwrap_or(text).parse()?)
 }

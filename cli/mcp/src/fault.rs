@@ -1,8 +1,8 @@
 //! The points at which tests end the server.
 
 store::fault_points! {
-    /// An answer is about to be written, with the mail that goes with it.
+    /// An answer is about to be written, with its mail.
     MAIL_ATTACHED = "mcp.mail-attached";
-    /// It is written; its mail is not acknowledged.
+    /// The answer is written; its mail is not acknowledged.
     ANSWER_WRITTEN = "mcp.answer-written";
 }

@@ -1,4 +1,4 @@
-//! Fuzz target: what a client sends to the MCP server; see [`store::fuzz`].
+//! Fuzz target: the lines that a client sends to the MCP server; see [`store::fuzz`].
 
 use std::io::BufReader;
 
@@ -14,7 +14,7 @@ use super::transport::meaning;
 /// The targets of the MCP server.
 pub const TARGETS: &[Target] = &[("mcp_lines", mcp_lines)];
 
-/// What a client of the MCP server sends, and the arguments of the tools it calls.
+/// A client's lines, and the arguments of the tools it calls.
 fn mcp_lines(data: &[u8]) {
     let Some((max, data)) = data.split_first() else {
         return;
@@ -39,7 +39,7 @@ fn mcp_lines(data: &[u8]) {
     assert!(count <= data.len());
 }
 
-/// The arguments of a call, for whichever tool it names.
+/// The arguments of a call, checked against the schema of its tool.
 fn arguments(line: &[u8]) {
     let Ok(message) = serde_json::from_slice::<Value>(line) else {
         return;

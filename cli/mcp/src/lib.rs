@@ -7,9 +7,9 @@
 //!
 //! # What it must not know (and where to go instead)
 //!
-//! * What a tool does to the board, mail, worktrees and agents: the functions that the commands call, too
+//! * The effect of a tool on the board, mail, worktrees and agents: the functions that the commands call, too
 //!   (`actions`). So a tool and its command give the same errors.
-//! * Who may do what: the table of rights.
+//! * The rights of callers: the table of rights.
 //! * Exit codes and text for people: `cli`. [`serve`] only says whether it served.
 //!
 //! # The way through
@@ -92,10 +92,10 @@ use project::workplace::Workplace;
 use store::Failure;
 use swarm::scope;
 
-/// How often a lookout that has nothing to listen to looks for something.
+/// Poll interval of a lookout that no signal wakes.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Serves one client on standard input and output until it goes.
+/// Serves one client on standard input and output until it leaves.
 pub fn serve(role: Role, context: Workplace) -> Result<(), Failure> {
     let member = admit(role, context)?;
     let agents = Arc::new(OwnAgents::new(role));
@@ -104,8 +104,8 @@ pub fn serve(role: Role, context: Workplace) -> Result<(), Failure> {
     served
 }
 
-/// Serves a client in this very process: threads of ours are at the other end of the socket until
-/// it is closed.
+/// Serves a client in this process: threads of ours are at the other end of the socket until it is
+/// closed.
 pub fn serve_here(role: Role, context: Workplace) -> Result<UnixStream, Failure> {
     let io = |error: std::io::Error| Failure::failed("io", format!("no socket: {error}"));
     let member = admit(role, context)?;
@@ -124,7 +124,7 @@ pub fn serve_here(role: Role, context: Workplace) -> Result<UnixStream, Failure>
     Ok(client)
 }
 
-/// Who is to be served. Fails like any command if the team cannot be used at all.
+/// The member to serve. Fails like any command if the team cannot be used at all.
 fn admit(role: Role, context: Workplace) -> Result<Arc<Membership>, Failure> {
     let member = Arc::new(Membership::new(role, context)?);
     member.context().team()?;
@@ -134,7 +134,7 @@ fn admit(role: Role, context: Workplace) -> Result<Arc<Membership>, Failure> {
     Ok(member)
 }
 
-/// Serves one client until it goes. Calls that are under way then are finished.
+/// Serves one client until it leaves. Calls under way are finished then.
 fn serve_on(
     member: &Arc<Membership>,
     agents: Arc<dyn AgentService>,
@@ -159,13 +159,13 @@ fn serve_on(
         .map_err(|error| Failure::failed("io", format!("no runtime: {error}")))?;
     let (stdio, writer) = transport::start(input, output, room, &client);
     runtime.block_on(async {
-        // Without the ritual at the beginning: a client may ask in any order, and is answered.
+        // Without the handshake at the beginning: a client may ask in any order, and gets answers.
         let running = serve_directly(server, stdio, None);
-        // One of several agents in this process hears of its mail from its host.
+        // If several agents share this process, their host tells them about their mail.
         if member.role != Role::Worker && scope::current().is_none() {
             let (member, peer) = (Arc::clone(member), running.peer().clone());
             let runtime = tokio::runtime::Handle::current();
-            // Ends with the process.
+            // The thread ends with the process.
             scope::spawn(move || {
                 post.open();
                 announce(&member, &peer, &level, &runtime);
@@ -181,7 +181,7 @@ fn serve_on(
         .map_err(|_| Failure::internal("the writer failed"))
 }
 
-/// Tells the client of mail that arrives while it does not call.
+/// Tells the client about mail that arrives while it does not call.
 fn announce(
     member: &Arc<Membership>,
     peer: &Peer<RoleServer>,
@@ -191,11 +191,12 @@ fn announce(
     let mut lookout = Lookout::new(Arc::clone(member));
     loop {
         if member.role.leads() {
-            // It is told of those that are gone by its mail.
+            // The mail tells the client about dead runs.
             member.context().settle_dead_runs();
         }
         for mail in lookout.wait(LOOK) {
-            // Before the handshake there is nobody to tell, and afterwards not everybody cares.
+            // Before the handshake no client can listen, and afterwards not every client wants
+            // notices.
             if peer.peer_info().is_none() || !level.wants_info() {
                 continue;
             }

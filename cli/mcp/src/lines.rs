@@ -1,14 +1,14 @@
-//! Lines in, of a length that is bounded.
+//! Reads lines of bounded length.
 
 use std::io::{self, BufRead};
 
 use serde_json::Value;
 
-/// The longest message a client may send.
+/// Maximum bytes of a client's message.
 pub(crate) const MAX_LINE: usize = 4 << 20;
-/// How much of the end of a line that is too long is looked at.
+/// Bytes at the end of a too long line that are searched for its id.
 const TAIL: usize = 256;
-/// How much memory is kept for the next line.
+/// Bytes of memory kept for the next line.
 const KEPT: usize = 64 << 10;
 
 /// One line from the client.
@@ -16,7 +16,7 @@ const KEPT: usize = 64 << 10;
 pub(crate) enum Line {
     /// Its bytes, without the end of line.
     Whole(Vec<u8>),
-    /// It was too long; the id of the request, if it could be found.
+    /// The line was too long; this is the id of its request, or null if it was not found.
     TooLong(Value),
 }
 
@@ -37,7 +37,7 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// The next line that is not empty; `None` at the end. What has no end of line is not a
+    /// The next line that is not empty; `None` at the end. Text without an end of line is no
     /// message: the client died while it wrote.
     pub(crate) fn next_line(&mut self) -> io::Result<Option<Line>> {
         loop {
@@ -57,8 +57,8 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// Reads up to the end of a line; what is over the limit is not kept but for its end, which
-    /// is returned.
+    /// Reads up to the end of a line. Bytes over the limit are dropped, except for the last ones,
+    /// which are returned.
     fn read(&mut self) -> io::Result<Option<Option<Vec<u8>>>> {
         let mut tail: Option<Vec<u8>> = None;
         loop {
@@ -89,7 +89,7 @@ impl<R: BufRead> Lines<R> {
     }
 }
 
-/// The `id` of a request whose beginning this is, if it stands before everything long.
+/// The `id` of a request with this beginning, if it precedes everything long.
 fn first_id(start: &[u8]) -> Option<Value> {
     let mut rest = start.trim_ascii_start().strip_prefix(b"{")?;
     loop {
@@ -103,14 +103,14 @@ fn first_id(start: &[u8]) -> Option<Value> {
     }
 }
 
-/// The JSON value at the beginning, and what follows it.
+/// The JSON value at the beginning, and the bytes after it.
 fn take_value(bytes: &[u8]) -> Option<(Value, &[u8])> {
     let mut values = serde_json::Deserializer::from_slice(bytes).into_iter::<Value>();
     let value = values.next()?.ok()?;
     Some((value, &bytes[values.byte_offset()..]))
 }
 
-/// The same where it is the very last thing in the line.
+/// The same where the id is the very last thing in the line.
 fn last_id(end: &[u8]) -> Option<Value> {
     let end = end.trim_ascii_end().strip_suffix(b"}")?;
     let key = b"\"id\"";
@@ -122,7 +122,7 @@ fn last_id(end: &[u8]) -> Option<Value> {
     is_id(&value).then_some(value)
 }
 
-/// Whether this can be a request's id.
+/// True if this can be the id of a request.
 pub(crate) fn is_id(value: &Value) -> bool {
     value.is_string() || value.is_i64() || value.is_u64()
 }
@@ -162,7 +162,7 @@ mod tests {
             [
                 Line::TooLong(json!(7)),
                 Line::TooLong(json!("q")),
-                // Not the request's own.
+                // This id is not the request's own.
                 Line::TooLong(Value::Null),
                 Line::Whole(b"short".to_vec()),
             ]

@@ -1,4 +1,4 @@
-//! Who sits at the other end: its role, its team, and whether its run still counts.
+//! The client at the other end: its role, its team, and whether its run is still valid.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,17 +14,17 @@ use project::workplace::Workplace;
 use runs::Outside;
 use runs::env;
 
-/// One client's place. Its identity is fixed; its team can change if it leads one.
+/// One client's membership. Its identity is fixed; its team can change if it leads one.
 #[derive(Debug)]
 pub(crate) struct Membership {
     pub(crate) role: Role,
     context: Mutex<Arc<Workplace>>,
-    /// What holds the claims of a client that somebody else runs.
+    /// Holds the claims of a client that ccb did not start.
     outside: Mutex<Option<Outside>>,
 }
 
 impl Membership {
-    /// The member of `role`, as far as the context tells who that is.
+    /// The member of `role`, as far as the context identifies it.
     pub(crate) fn new(role: Role, mut context: Workplace) -> Result<Self, Failure> {
         if context.named_agent().is_none() {
             match role {
@@ -46,17 +46,17 @@ impl Membership {
         })
     }
 
-    /// What is around the client now.
+    /// The client's current context.
     pub(crate) fn context(&self) -> Arc<Workplace> {
         Arc::clone(&self.context.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The client leads this team from now on.
+    /// Sets the team that the client leads from now on.
     pub(crate) fn take_team(&self, team: &Name) {
         self.change(|context| context.lead(team));
     }
 
-    /// The client leads none any more.
+    /// The client leads no team any more.
     pub(crate) fn drop_team(&self) {
         self.change(|context| context.lead_none());
     }
@@ -66,14 +66,14 @@ impl Membership {
         change(Arc::make_mut(&mut context));
     }
 
-    /// Makes a teammate known to its team, if there is one and it is not; others write to it
-    /// by its name. Whether it is there is told by its inbox being read.
+    /// Adds a teammate to its team's roster, if there is a team and the roster lacks it; others
+    /// write to it by its name. Others see that it runs because its inbox has a reader.
     pub(crate) fn join(&self) -> Result<(), Failure> {
         let context = self.context();
         if self.role != Role::Teammate || context.run().is_some() {
             return Ok(());
         }
-        // What an earlier one of this name had claimed is free first.
+        // First releases the claims of a dead agent of this name.
         context.settle_dead_runs();
         let outside = context.agents()?.join_outside(context.agent_name())?;
         self.change(|context| context.hold_claims_for(outside.id()));
@@ -93,20 +93,20 @@ impl Membership {
             ..NewMember::new(context.agent_name().clone())
         };
         match team.join(&new) {
-            // Somebody else of that name was faster, which is as good.
+            // Another agent of that name was faster, which has the same result.
             Ok(_) | Err(TeamError::AlreadyMember { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// The client is gone: what it had claimed and not finished is free again.
+    /// The client has left: its unfinished tasks are released.
     pub(crate) fn leave(&self) {
         let mut outside = self.outside.lock().unwrap_or_else(PoisonError::into_inner);
         *outside = None;
     }
 
-    /// Whether it has to have its plan approved; `None` if nobody would approve one, since it
-    /// is not a member of its team.
+    /// True if its plan needs an approval; `None` if it is not a member of its team, so that no
+    /// lead would approve one.
     pub(crate) fn plans(&self) -> Option<bool> {
         if self.role != Role::Teammate {
             return None;
@@ -122,7 +122,7 @@ impl Membership {
         roster.member(context.agent()).map(plans)
     }
 
-    /// Refuses a client whose run has ended: its tasks are somebody else's by now.
+    /// Refuses a client whose run has ended: other agents may have its tasks by now.
     pub(crate) fn check_run(&self) -> Result<(), Failure> {
         let context = self.context();
         let Some(run) = context.run() else {

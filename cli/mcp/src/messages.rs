@@ -36,7 +36,7 @@ pub(super) fn send(
         priority: priority.as_deref().map(str::parse).transpose()?,
         in_reply_to: None,
     };
-    // An agent that ccb runs may have ended, and then goes on.
+    // An agent that ccb runs may have ended, and then resumes.
     if letter.to != "*"
         && let Some(messaged) = service.message(&letter, context)?
     {
@@ -53,7 +53,7 @@ pub(super) fn send(
     Ok(Answer::new(text, sent.to_json()))
 }
 
-/// What is answered when the text went to an agent that ccb runs.
+/// The answer if the text went to an agent that ccb runs.
 fn went_to_agent(letter: &Letter, messaged: &Messaged, context: &Workplace) -> Answer {
     let to = &messaged.to;
     let words = match messaged.resumed {
@@ -127,7 +127,7 @@ fn respond(
         let error = Failure::usage("invalid", message);
         return Err(error.with_hint(format!("answer it with type {expected:?}")));
     }
-    // Whoever asks need not be a member of the team.
+    // The caller that asks need not be a member of the team.
     let to = AgentId::name_in(to, context.team()?.as_str()).to_owned();
     if !asked.from.eq_ignore_ascii_case(&to) {
         let message = format!("request {id} was asked by {}, not by {to}", asked.from);

@@ -1,9 +1,9 @@
-//! Mail that rides along with the answers.
+//! Mail that is delivered with the answers.
 //!
-//! What waits in the caller's inbox is put behind the result of its next call, and acknowledged
-//! when that result has been written out. If the client vanishes before, the next reader gets
-//! it again, marked. No more goes with a result than the client shows its model; the rest comes
-//! with the next ones. Nothing here fails a call: a client without its mail still works.
+//! The messages in the caller's inbox follow the result of its next call, and are acknowledged when
+//! that result is written out. If the client vanishes before, the next reader gets them again,
+//! marked. A result carries no more than the client shows its model; the rest comes with the next
+//! ones. Nothing here fails a call: a client without its mail still works.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ use store::name::Name;
 use super::audience::Audience;
 use super::membership::Membership;
 
-/// A result does not wait longer than this for its mail.
+/// Maximum time that a result waits for its mail.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The caller's inbox.
@@ -32,7 +32,7 @@ pub(crate) struct Post {
 #[derive(Debug, Default)]
 struct Reading {
     reader: Option<Reader>,
-    /// The caller was told that somebody else reads its mail.
+    /// True if the caller was told that another process reads its mail.
     told: bool,
 }
 
@@ -40,7 +40,7 @@ struct Reading {
 struct Reader {
     team: Name,
     consumer: Consumer,
-    /// What was taken from the inbox and has not gone out yet.
+    /// Messages read from the inbox that are not delivered yet.
     waiting: VecDeque<Part>,
 }
 
@@ -48,15 +48,15 @@ struct Reader {
 #[derive(Debug)]
 struct Part {
     text: String,
-    /// The message, if this is the last of it.
+    /// The number of the message, if this is its last part.
     ends: Option<u64>,
 }
 
-/// What goes with one result.
+/// The mail that goes with one result.
 #[derive(Debug, Default)]
 pub(crate) struct Parcel {
     pub(crate) texts: Vec<String>,
-    /// The messages in it, to be acknowledged.
+    /// The messages in it, to acknowledge after the write.
     seqs: Vec<u64>,
 }
 
@@ -68,7 +68,7 @@ impl Post {
         }
     }
 
-    /// What waits for the caller, as much as there is room for beside so many characters.
+    /// The waiting mail, as much as there is room for beside so many characters.
     pub(crate) fn collect(&self, audience: &Audience, words: usize) -> Parcel {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match state.collect(&self.member, audience, words) {
@@ -80,7 +80,7 @@ impl Post {
         }
     }
 
-    /// The parcel has been written out.
+    /// The parcel is written out.
     pub(crate) fn delivered(&self, parcel: &Parcel) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(reader) = state.reader.as_mut().filter(|_| !parcel.seqs.is_empty()) else {
@@ -95,14 +95,14 @@ impl Post {
         }
     }
 
-    /// Lets go of the inbox, for whoever reads it next.
+    /// Releases the inbox for the next reader.
     pub(crate) fn close(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.reader = None;
     }
 
-    /// Becomes the reader as soon as there is something to read, so that others see that
-    /// somebody is there.
+    /// Becomes the inbox's reader as soon as there is something to read, so that others see that
+    /// the client runs.
     pub(crate) fn open(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(error) = state.attend(&self.member) {
@@ -125,7 +125,7 @@ impl Reading {
                 let Some(MailError::BeingRead { inbox, holder }) = error.of() else {
                     return Err(error);
                 };
-                // In a run that is the host, which passes everything on.
+                // In a run the host is the reader, and passes everything on.
                 if context.run().is_some() || std::mem::replace(&mut self.told, true) {
                     return Ok(Parcel::default());
                 }
@@ -182,7 +182,7 @@ impl Reading {
         Ok(parcel)
     }
 
-    /// Holds the inbox of the team the caller is in, if it has one there.
+    /// Opens the inbox of the caller's team for reading, if the caller has one there.
     fn attend(&mut self, member: &Membership) -> Result<(), Failure> {
         let context = member.context();
         let team = context.team()?;
@@ -195,11 +195,11 @@ impl Reading {
         }
         self.reader = None;
         let mailbox = mailbox(&context, &team)?;
-        // What may have to be told first is told, and that can make the inbox.
+        // This sends notices that may be missing, which can create the inbox.
         mailbox.requests()?;
         let inbox = mailbox.inbox(context.agent_name())?;
         inbox.list(false)?;
-        // A name that was mistyped must not make one.
+        // A mistyped name must not create an inbox.
         if inbox.exists() || is_member(&context, &team) {
             let consumer = inbox.consumer()?;
             self.reader = Some(Reader {
@@ -212,7 +212,7 @@ impl Reading {
     }
 }
 
-/// The team's mail, for somebody who does not wait.
+/// The team's mail, for a caller that does not wait.
 fn mailbox(context: &Workplace, team: &Name) -> Result<Mailbox, Failure> {
     let mut options = context.mail_options();
     options.lock_timeout = options.lock_timeout.min(LOCK_TIMEOUT);
@@ -225,7 +225,7 @@ fn is_member(context: &Workplace, team: &Name) -> bool {
     roster.is_ok_and(|roster| roster.member(context.agent()).is_some())
 }
 
-/// Hears that something was sent, wherever the mail is kept.
+/// Notices sent messages, wherever the mail is kept.
 #[derive(Debug)]
 enum Ear {
     File(Bell),
@@ -250,12 +250,12 @@ impl Ear {
     }
 }
 
-/// Notices mail while nobody calls.
+/// Notices mail between calls.
 #[derive(Debug)]
 pub(crate) struct Lookout {
     member: Arc<Membership>,
     ear: Option<(Name, Ear)>,
-    /// The last message that was announced.
+    /// The number of the last announced message.
     last: u64,
 }
 
@@ -268,8 +268,8 @@ impl Lookout {
         }
     }
 
-    /// Waits a while for mail; says what is new: who sent it and what it says in one line. The
-    /// words themselves come with the next result.
+    /// Waits at most `limit` for mail; returns for each new message its sender and a summary. The
+    /// text itself comes with the next result.
     pub(crate) fn wait(&mut self, limit: Duration) -> Vec<Value> {
         let news = self.look(limit);
         news.unwrap_or_else(|error| {
@@ -281,7 +281,7 @@ impl Lookout {
     fn look(&mut self, limit: Duration) -> Result<Vec<Value>, Failure> {
         let context = self.member.context();
         if context.run().is_some() {
-            // The host listens, and passes everything on; a ring is heard by one only.
+            // The host listens, and passes everything on; only one listener gets a ring.
             std::thread::park_timeout(limit);
             return Ok(Vec::new());
         }

@@ -1,4 +1,4 @@
-//! What is to be done when an answer has been written out.
+//! Actions to run after an answer is written out.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -8,8 +8,8 @@ use rmcp::model::RequestId;
 
 use coordinator::agent::service::Receipt;
 
-/// Receipts of answers that are on their way, by the request they answer. One whose answer is
-/// never written is dropped.
+/// Receipts of answers that are on their way, by the request they answer. If an answer is never
+/// written, its receipt is dropped.
 #[derive(Clone, Default)]
 pub(crate) struct Receipts(Arc<Mutex<HashMap<RequestId, Receipt>>>);
 

@@ -1,4 +1,4 @@
-//! What clients ask, and who answers.
+//! The requests of clients, and the functions that answer them.
 
 use std::borrow::Cow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -33,7 +33,7 @@ use super::tool::Catalogue;
 use super::transport::{Client, Mailroom};
 use super::{agents, board, messages, plan_mode, task_lines, teams, trees, worktrees};
 
-/// Tools that wait for agents, or for a working tree and its set-up. Others do not wait for them.
+/// Tools that wait for agents, or for a worktree and its set-up. Other tools do not wait for these.
 const LONG: [&str; 6] = [
     "Agent",
     "TaskOutput",
@@ -43,12 +43,12 @@ const LONG: [&str; 6] = [
     "Worktrees",
 ];
 
-/// Where Claude Code says which call of a tool this is.
+/// The field in which Claude Code names the tool call.
 const TOOL_USE: &str = "claudecode/toolUseId";
-/// How often a client that wants to know is told how far a call is.
+/// Interval between progress notices to a client that asks for them.
 const PROGRESS_EVERY: Duration = Duration::from_millis(500);
 
-/// Tells a client that asked for it how far a call is, for as long as it is under way.
+/// Tells a client that asked for it how far a call is, as long as the call runs.
 async fn tell_progress(wait: &Wait, context: &RequestContext<RoleServer>) {
     let Some(token) = context.meta.get_progress_token() else {
         return std::future::pending().await;
@@ -59,7 +59,7 @@ async fn tell_progress(wait: &Wait, context: &RequestContext<RoleServer>) {
         let Some(progress) = wait.progress() else {
             continue;
         };
-        // It only ever grows, whatever the agent has counted.
+        // The number may only grow, whatever the agent has counted.
         number += 1.0;
         let message = format!("{} steps, {}", progress.steps, progress.words);
         let params = ProgressNotificationParam::new(token.clone(), number).with_message(message);
@@ -72,32 +72,32 @@ async fn tell_progress(wait: &Wait, context: &RequestContext<RoleServer>) {
 /// Serves one client.
 pub(crate) struct Server {
     desk: Arc<Desk>,
-    /// Calls are answered one after the other, but for those that may take long.
+    /// Calls are answered one after the other, except those of `LONG`.
     turn: Mutex<()>,
     client: watch::Receiver<Client>,
     level: Level,
     receipts: Receipts,
     audience: Audience,
-    /// Whether the list that was shown last had the tool for plans.
+    /// True if the last listed tools had the tool for plans.
     listed_plan: AtomicBool,
 }
 
-/// Everything a call needs.
+/// The data a call needs.
 struct Desk {
     member: Arc<Membership>,
     agents: Arc<dyn AgentService>,
     post: Arc<Post>,
     catalogue: Catalogue,
-    /// What its definition leaves the client, if it is an agent of ours.
+    /// The tools that the client's definition allows, if it is an agent of ours.
     filter: ToolFilter,
 }
 
-/// Which announcements the client wants.
+/// The announcements that the client wants.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Level(Arc<AtomicBool>);
 
 impl Level {
-    /// Whether it wants to be told of mail.
+    /// True if the client wants notices about mail.
     pub(crate) fn wants_info(&self) -> bool {
         !self.0.load(Ordering::Relaxed)
     }
@@ -134,7 +134,7 @@ impl Server {
         self.level.clone()
     }
 
-    /// Runs a call on a thread of its own; ends its waits when nobody waits for it.
+    /// Runs a call on its own thread; ends its waits when the client waits no longer.
     async fn work(
         &self,
         name: String,
@@ -176,19 +176,19 @@ impl Server {
         done.unwrap_or_else(|_| Err(Failure::internal("the call ended early")))
     }
 
-    /// Says so if the client would see another list now.
+    /// Tells the client if its list of tools has changed.
     async fn tell_if_changed(&self, context: &RequestContext<RoleServer>) {
         let plans = self.desk.member.plans() == Some(true);
         if self.listed_plan.swap(plans, Ordering::Relaxed) != plans {
-            // It finds out when it looks, at the latest.
+            // Without the notice, the client sees the change when it asks for the list.
             context.peer.notify_tool_list_changed().await.ok();
         }
     }
 }
 
 impl Desk {
-    /// The names of the tools the client may have at some time: those for plans, too, if it is
-    /// one that plans at all.
+    /// The names of the tools the client may have at some time, including those for plans if it
+    /// makes plans at all.
     fn all_tools(&self) -> Vec<&'static str> {
         let mut tools = bounds::own_tools(self.member.role, &self.filter);
         if !tools.contains(&PLAN) || self.member.plans().is_none() {
@@ -197,7 +197,7 @@ impl Desk {
         tools
     }
 
-    /// The names of the tools the client has now.
+    /// The names of the tools that the client has now.
     fn tools(&self) -> Vec<&'static str> {
         let mut tools = bounds::own_tools(self.member.role, &self.filter);
         if let Some(at) = tools.iter().position(|name| *name == PLAN) {
@@ -209,13 +209,13 @@ impl Desk {
                 tools.retain(|name| *name != ENTER_PLAN);
             }
         } else {
-            // It would never be done with planning.
+            // No lead could approve the plan, so planning would never end.
             tools.retain(|name| *name != ENTER_PLAN);
         }
         tools
     }
 
-    /// Does what a tool does. A bug in it is an answer too.
+    /// Runs a tool. A bug in it is an answer too.
     fn call(
         &self,
         name: &str,
@@ -263,7 +263,7 @@ impl Desk {
         }
     }
 
-    /// What to say about a tool the client does not have.
+    /// The error for a tool the client does not have.
     fn no_such_tool(&self, name: &str) -> ErrorData {
         let role = self.member.role;
         let tools = self.tools();
@@ -286,15 +286,15 @@ impl Desk {
     }
 }
 
-/// Which tools the definition of the agent at the other end leaves it; all, if it is none of
-/// ours.
+/// The tools that the definition of the agent at the other end allows; all tools for a foreign
+/// agent.
 fn filter_of(context: &Workplace) -> Result<ToolFilter, Failure> {
     let Some(run) = context.run() else {
         return Ok(ToolFilter::default());
     };
     match context.agents()?.run(run).meta() {
         Ok(meta) => Ok(meta.launch.filter()),
-        // It is told so with every call.
+        // Each call returns this error.
         Err(RunError::NotFound { .. }) => Ok(ToolFilter::default()),
         Err(error) => Err(error.into()),
     }
@@ -387,7 +387,7 @@ impl ServerHandler for Server {
         notification: CancelledNotificationParam,
         _: NotificationContext<RoleServer>,
     ) {
-        // Its answer will not be sent.
+        // The cancelled request gets no answer.
         if let Some(id) = notification.request_id {
             self.receipts.take(&id);
         }
@@ -409,8 +409,7 @@ impl ServerHandler for Server {
         request: CustomRequest,
         _: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        // The transport lets only methods of ours through: this one has other parameters than
-        // it takes.
+        // The transport passes only methods of ours: this one has the wrong parameters.
         let message = format!("wrong parameters for {}", request.method);
         Err(ErrorData::invalid_params(message, None))
     }

@@ -7,11 +7,11 @@ use taskboard::{Snapshot, Status, Task, TaskId, Unchecked};
 
 use super::answer::Answer;
 
-/// How many characters a list of tasks may have. Models read it often.
+/// Maximum characters of a list of tasks. Models read it often.
 const MOST: usize = 5_800;
-/// How many characters of a subject there are in a long list.
+/// Maximum characters of a subject in a long list.
 const SUBJECT: usize = 40;
-/// How many of the tasks that one waits for are named in a long list.
+/// Maximum number of blocking tasks named per task in a long list.
 const BLOCKERS: usize = 3;
 
 pub(super) fn list(context: &Workplace) -> Result<Answer, Failure> {
@@ -80,7 +80,7 @@ fn line_of(snapshot: &Snapshot, task: &Task, subject: usize, blockers: usize) ->
     text
 }
 
-/// A long board: what the caller has, what others work on, what is free and what waits, in this
+/// A long board: the caller's tasks, those of others, the free ones and the waiting ones, in this
 /// order and as far as there is room; the rest by number.
 fn in_short(snapshot: &Snapshot, tasks: &[&Task], caller: &str, notes: Vec<String>) -> String {
     let rank = |task: &Task| match task.status {
@@ -117,7 +117,7 @@ fn in_short(snapshot: &Snapshot, tasks: &[&Task], caller: &str, notes: Vec<Strin
         ));
     }
     end.extend(notes);
-    // Room for the line that says which ones are left out.
+    // Room for the line that names the tasks left out.
     let mut room = MOST.saturating_sub(
         300 + end
             .iter()
@@ -149,7 +149,7 @@ fn in_short(snapshot: &Snapshot, tasks: &[&Task], caller: &str, notes: Vec<Strin
     lines.join("\n")
 }
 
-/// Ids in a few words: `#1-#9, #12`. Ascending ids; where there are too many gaps, the rest is
+/// Ids in a few words: `#1-#9, #12`. The ids must ascend; if there are too many gaps, the rest is
 /// counted.
 fn in_ranges(ids: &[TaskId]) -> String {
     const RANGES: usize = 20;

@@ -43,7 +43,7 @@ pub(super) fn delete(
     post: &Post,
 ) -> Result<Answer, Failure> {
     let name = context.team()?;
-    // We are at our own inbox, which would count as a living member.
+    // The server itself reads the inbox, which would count as a living member.
     post.close();
     let deleted = team::delete(name.as_str(), false, context)?;
     member.drop_team();

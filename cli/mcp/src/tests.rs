@@ -1,4 +1,4 @@
-//! The tools for agents, with somebody who runs none.
+//! The tools for agents, with a service that runs no agents.
 
 use std::io::{BufRead, BufReader};
 use std::sync::Mutex;
@@ -19,11 +19,11 @@ use super::*;
 
 const AGENT: &str = "a0123456789abcdef";
 
-/// Answers by the description; writes down what it was asked.
+/// Answers by the description, and records the requests.
 #[derive(Debug, Default)]
 struct Fake {
     asked: Mutex<Vec<Wish>>,
-    /// A result has been written out.
+    /// True if a result was written out.
     arrived: Arc<AtomicBool>,
 }
 
@@ -125,7 +125,7 @@ impl AgentService for Fake {
     }
 }
 
-/// Waits for something that has to come.
+/// Waits until the condition is true.
 fn until(condition: impl Fn() -> bool) {
     let started = std::time::Instant::now();
     while !condition() {
@@ -263,7 +263,7 @@ fn an_agent_in_the_background_answers_with_where_to_look() {
     lead.end();
 }
 
-/// A coordinator waits for nobody and chooses no models.
+/// A coordinator waits for no agent and chooses no models.
 #[test]
 fn a_coordinators_agents_are_all_in_the_background() {
     let mut coordinator = Connection::new(Role::Coordinator, "team-lead");
@@ -337,7 +337,7 @@ fn output_and_stop_are_about_ones_own_agents() {
         (&json["task_id"], json["message"].as_str()),
         (&json!(AGENT), Some(&*text))
     );
-    // By its name as well: it gets as far as the one who runs it.
+    // The name reaches the service as well.
     let (_, json) = mate.call("TaskStop", &json!({"task_id": "scout"}));
     assert_eq!(json["error"]["kind"], "agent_not_found");
     for tool in ["TaskStop", "TaskOutput"] {
@@ -351,7 +351,7 @@ fn output_and_stop_are_about_ones_own_agents() {
     mate.end();
 }
 
-/// Others are answered while one call waits, and a wait that is called off ends.
+/// Other calls are answered while one waits, and a cancelled wait ends.
 #[test]
 fn a_call_that_waits_holds_up_nothing_and_can_be_called_off() {
     let mut lead = Connection::new(Role::Lead, "team-lead");
@@ -365,11 +365,11 @@ fn a_call_that_waits_holds_up_nothing_and_can_be_called_off() {
     writeln!(lead.to_server, "{cancel}").unwrap();
     lead.begin(8, "Agent", &waits);
     lead.call("TaskList", &json!({}));
-    // Whoever hangs up waits for nothing any more.
+    // A client that hangs up waits for nothing any more.
     lead.end();
 }
 
-/// Text for an agent goes to whoever runs it; everything else is mail.
+/// Text for an agent goes to the process that runs it; everything else is mail.
 #[test]
 fn a_message_to_an_agent_lets_it_go_on() {
     let mut lead = Connection::new(Role::Lead, "team-lead");
@@ -399,7 +399,7 @@ fn a_result_is_delivered_when_it_is_written() {
     assert!(arrived.load(Ordering::SeqCst));
     let mut lead = Connection::new(Role::Lead, "team-lead");
     let arrived = Arc::clone(&lead.port.arrived);
-    // Nobody will read.
+    // The client reads nothing more.
     lead.from_server
         .get_ref()
         .shutdown(std::net::Shutdown::Both)

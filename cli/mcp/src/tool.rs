@@ -1,4 +1,4 @@
-//! The tools as clients see them. One file says what they take, for the list and for the check.
+//! The tools as clients see them. `tools.json` has their arguments, for the list and for the check.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use store::Failure;
 
 use coordinator::agent::Role;
 
-/// A tool's name, what it is for, and what it takes.
+/// A tool's name, purpose and arguments.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Definition {
@@ -24,11 +24,11 @@ pub(crate) struct Catalogue(Arc<Tools>);
 
 type Tools = BTreeMap<String, Definition>;
 
-/// Those that were asked for: a process of many agents serves each of them.
+/// The catalogues read so far: a process of many agents serves each of them.
 static KNOWN: Mutex<Vec<(Role, Arc<Tools>)>> = Mutex::new(Vec::new());
 
 impl Catalogue {
-    /// The tools there are, as `role` sees them.
+    /// The tools that `role` sees.
     pub(crate) fn new(role: Role) -> Result<Self, Failure> {
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, tools)) = known.iter().find(|(of, _)| *of == role) {

@@ -1,8 +1,8 @@
 //! The connection: standard input and output, one JSON message per line.
 //!
-//! A thread reads and a thread writes, so that a slow client stops nothing else. Whatever is not
-//! a message of the protocol is answered here, and never ends the connection. Mail joins an
-//! answer at the last moment, so that an answer that is never sent takes none with it.
+//! A thread reads and a thread writes, so that a slow client stops nothing else. A line that is no
+//! message of the protocol is answered here, and never ends the connection. Mail joins an answer at
+//! the last moment, so that an answer that is never sent takes none with it.
 
 use std::collections::HashSet;
 use std::io::{self, BufReader, Read, Write};
@@ -27,9 +27,9 @@ use super::lines::{Line, Lines, MAX_LINE, is_id};
 use super::post::{Parcel, Post};
 use super::receipts::Receipts;
 
-/// How many messages wait to be looked at, or to be read, before the other side has to wait.
+/// Maximum number of queued messages in each direction before the other side has to wait.
 const QUEUE: usize = 4;
-/// How many requests may be open before the client has to wait for answers.
+/// Maximum number of open requests before the client has to wait for answers.
 const OPEN: usize = 32;
 
 const PARSE_ERROR: i64 = -32700;
@@ -37,7 +37,7 @@ const INVALID_REQUEST: i64 = -32600;
 const METHOD_NOT_FOUND: i64 = -32601;
 const INVALID_PARAMS: i64 = -32602;
 
-/// What can be asked. Everything else there may be in the protocol, such as the probe
+/// The methods a client can call. Everything else in the protocol, such as the probe
 /// `server/discover` for a version without a handshake, is not for this server.
 const METHODS: [&str; 5] = [
     "initialize",
@@ -47,17 +47,17 @@ const METHODS: [&str; 5] = [
     "logging/setLevel",
 ];
 
-/// How much of the client there is.
+/// The state of the client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Client {
     There,
-    /// It sends nothing more, but may read what is still to come.
+    /// The client sends nothing more, but may read the remaining answers.
     Silent,
-    /// It reads nothing more.
+    /// The client reads nothing more.
     Gone,
 }
 
-/// Where the client reads and writes.
+/// The streams that the client reads and writes.
 #[derive(Debug)]
 pub(crate) struct Stdio {
     lines: channel::Receiver<Line>,
@@ -90,7 +90,7 @@ pub(crate) fn start(
     let (out, to_client) = mpsc::sync_channel(QUEUE);
     let watched = client.subscribe();
     let state = Arc::clone(client);
-    // Ends with the process: it may wait for a line that never comes.
+    // The thread ends with the process: it may wait for a line that never comes.
     std::thread::spawn(move || {
         read(input, &to_server);
         state.send_if_modified(|client| {
@@ -141,7 +141,7 @@ fn write(
     let mut failed = false;
     for Outgoing { what, written } in to_client {
         if failed {
-            // Nobody reads; those who wait to be written find out by that.
+            // The client has gone; dropping the message tells its sender.
             continue;
         }
         let (line, parcel, receipt) = match what {
@@ -172,13 +172,13 @@ fn write(
             }
         }
         if let Some(written) = written {
-            // Whoever asked may have gone as well.
+            // The sender may have gone as well.
             written.send(result).ok();
         }
     }
 }
 
-/// What goes with an answer, and what is done when it has gone.
+/// Attaches mail to answers, and acts after an answer is written.
 #[derive(Debug, Clone)]
 pub(crate) struct Mailroom {
     pub(crate) post: Arc<Post>,
@@ -187,7 +187,7 @@ pub(crate) struct Mailroom {
 }
 
 impl Mailroom {
-    /// Puts the caller's mail behind the result of a call.
+    /// Attaches the caller's mail to the result of a call.
     fn attach(&self, message: &mut ServerJsonRpcMessage) -> (Parcel, Option<Receipt>) {
         let JsonRpcMessage::Response(response) = message else {
             return (Parcel::default(), None);
@@ -209,7 +209,7 @@ fn characters(block: &ContentBlock) -> usize {
 }
 
 impl Stdio {
-    /// Answers what is not a request the server could answer.
+    /// Answers a request that the server does not get.
     fn refuse(&self, id: &Value, code: i64, message: &str) {
         tracing::debug!(message, "refused");
         let error =
@@ -224,7 +224,7 @@ impl Stdio {
             .ok();
     }
 
-    /// What a line means, if the server is to know.
+    /// The message in a line, if it is for the server.
     fn understand(&self, line: &[u8]) -> Option<RxJsonRpcMessage<RoleServer>> {
         match meaning(line) {
             Ok(message) => Some(message),
@@ -238,17 +238,17 @@ impl Stdio {
     }
 }
 
-/// Why the server does not get to see a line.
+/// An answer to a line that the server does not get, with the reason.
 #[derive(Debug)]
 pub(crate) struct Refusal {
-    /// Of the request; null if that is not known.
+    /// The id of the request; null if it is not known.
     pub(crate) id: Value,
     code: i64,
     pub(crate) why: String,
 }
 
-/// What a line means; what is answered if it means nothing the server is to know, or none if
-/// nobody waits for an answer.
+/// The message in a line. The error is the answer to a line that is not for the server; `None` if
+/// no client waits for one.
 pub(crate) fn meaning(line: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, Option<Refusal>> {
     let refused = |id: &Value, code: i64, why: &str| {
         let (id, why) = (id.clone(), why.to_owned());
@@ -281,7 +281,7 @@ pub(crate) fn meaning(line: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, Optio
             refused(&id, INVALID_PARAMS, &text)
         }
         (Err(_), Some(id), None) => refused(&id, INVALID_REQUEST, "not a JSON-RPC 2.0 request"),
-        // Nobody waits for an answer to a notification.
+        // A notification gets no answer.
         (Err(error), None, Some(method)) => {
             tracing::debug!(method, %error, "not understood");
             Err(None)
@@ -292,8 +292,8 @@ pub(crate) fn meaning(line: &[u8]) -> Result<RxJsonRpcMessage<RoleServer>, Optio
     }
 }
 
-/// The requests that have no answer yet: a client that asks faster than it is answered must not
-/// fill our memory.
+/// The unanswered requests: a client that asks faster than it gets answers must not fill our
+/// memory.
 #[derive(Debug, Default)]
 struct Open {
     ids: Mutex<HashSet<RequestId>>,
@@ -311,13 +311,13 @@ impl Open {
         }
     }
 
-    /// Keeps count of what comes in.
+    /// Counts an incoming message.
     fn note(&self, message: &RxJsonRpcMessage<RoleServer>) {
         match message {
             JsonRpcMessage::Request(request) => {
                 self.ids().insert(request.id.clone());
             }
-            // What is called off gets no answer.
+            // A cancelled request gets no answer.
             JsonRpcMessage::Notification(notification) => {
                 if let ClientNotification::CancelledNotification(cancelled) =
                     &notification.notification
@@ -329,7 +329,7 @@ impl Open {
         }
     }
 
-    /// Waits until there is room for one more.
+    /// Waits until another request may be open.
     async fn room(&self) {
         while self.ids().len() >= OPEN {
             self.closed.notified().await;

@@ -1,4 +1,4 @@
-//! `EnterWorktree` and `ExitWorktree`: the caller's own tree, nobody else's.
+//! `EnterWorktree` and `ExitWorktree`: the caller's own worktree, never another agent's.
 
 use coordinator::actions::worktree::{self, Leave};
 use project::workplace::{TreeWish, Workplace};

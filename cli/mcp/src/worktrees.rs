@@ -1,4 +1,4 @@
-//! `Worktrees`: all of the repository's, for whoever leads.
+//! `Worktrees`: all worktrees of the repository, for leads and coordinators.
 
 use coordinator::actions::trees::{self, ListOptions, ListedTree, RemoveOptions};
 use coordinator::actions::worktree::to_json;
@@ -13,7 +13,7 @@ use worktrees::{ChangeState, Changes, Slug};
 use super::answer::Answer;
 use super::arguments::Arguments;
 
-/// What each action needs, and what it takes besides.
+/// The required and the optional arguments of each action.
 const ACTIONS: [(&str, &[&str], &[&str]); 7] = [
     ("list", &[], &[]),
     ("status", &["name"], &[]),
@@ -23,7 +23,7 @@ const ACTIONS: [(&str, &[&str], &[&str]); 7] = [
     ("remove", &["name"], &["discard_changes"]),
     ("undo", &["name"], &[]),
 ];
-/// How many ignored files are named.
+/// Maximum number of ignored files named.
 const SHOWN: usize = 5;
 
 pub(super) fn call(arguments: &Arguments, context: &Workplace) -> Result<Answer, Failure> {
@@ -70,7 +70,7 @@ fn given(arguments: &Arguments, name: &str) -> Option<String> {
     arguments.optional(name).filter(|text| !text.is_empty())
 }
 
-/// Refuses an action without what it needs, or with what it does not look at.
+/// Refuses an action if a required argument is missing, or one has no effect.
 fn check(action: &str, arguments: &Arguments) -> Result<(), Failure> {
     let rows = ACTIONS.iter().find(|(name, ..)| *name == action);
     let (_, needs, takes) = rows.ok_or_else(|| Failure::internal("an action without a row"))?;
@@ -153,7 +153,7 @@ fn create(
         base: given(arguments, "base"),
         ..TreeWish::default()
     };
-    // Whoever leads makes it for somebody else.
+    // The lead or coordinator makes the worktree for another agent.
     let task = task.map(|task| (task, Begin::NotYet));
     let made = trees::create(name, task, &wish, context)?;
     let entry = &made.created.entry;
