@@ -1,7 +1,7 @@
-//! A thread that looks at a team, sends what is new, and keeps what could not be sent.
+//! A thread that reads a team's state, sends new spans and metrics, and keeps the unsent ones.
 //!
 //! It takes no part in the work: a collector that is slow, gone or refuses costs spans, never a
-//! session. What is kept is bounded, and so is the time the end waits for it.
+//! session. The number of kept spans is bounded, and so is the wait at the end.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -17,16 +17,16 @@ use taskboard::TaskId;
 use super::protobuf;
 use super::settings::{Settings, Target};
 
-/// How many spans one request has.
+/// Maximum spans per request.
 const BATCH: usize = 512;
-/// How many spans wait for a collector that does not answer; later ones are dropped.
+/// Maximum spans kept for a collector that does not answer; later ones are dropped.
 const WAITING: usize = 20_000;
-/// So long the end of a session waits for the last spans to be taken.
+/// Maximum wait at the end of a session until the collector has taken the last spans.
 const FAREWELL: Duration = Duration::from_secs(2);
-/// Nobody is asked again later than this.
+/// Maximum pause before the collector is asked again.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Of which session or plan.
+/// The session or plan that is observed.
 #[derive(Debug, Clone)]
 pub(super) struct Subject {
     pub(super) workplace: Workplace,
@@ -49,7 +49,7 @@ enum Order {
 }
 
 impl Exporter {
-    /// Starts to look and send. `None` if there can be no thread.
+    /// Starts to read and send. `None` if there can be no thread.
     pub(super) fn start(settings: Settings, subject: Subject) -> Option<Self> {
         let (orders, heard) = channel();
         let (tell, over) = channel();
@@ -64,13 +64,13 @@ impl Exporter {
         begun.ok().map(|_| Self { orders, over })
     }
 
-    /// Work on a task could not land: that is written down nowhere.
+    /// Records that the work on a task could not land: no file says so.
     pub(super) fn not_landed(&self, task: TaskId, conflict: bool) {
         self.orders.send(Order::NotLanded { task, conflict }).ok();
     }
 
-    /// Sends the rest, for a moment. With a verdict it is all over; without, somebody may go on.
-    /// Returns what did not work, in words.
+    /// Sends the remaining spans, for a moment. With a verdict the session is over; without,
+    /// another process may resume it. Returns the failure in words, if there was one.
     pub(super) fn finish(self, verdict: Option<Verdict>) -> Option<String> {
         self.orders.send(Order::End(verdict)).ok();
         match self.over.recv_timeout(FAREWELL) {
@@ -80,17 +80,17 @@ impl Exporter {
     }
 }
 
-/// What the thread works with.
+/// The state of the thread.
 struct Work {
     settings: Settings,
     subject: Subject,
     runtime: tokio::runtime::Runtime,
     client: reqwest::Client,
-    /// None as long as another process records this team.
+    /// `None` while another process records this team.
     recorder: Option<Recorder>,
     waiting: VecDeque<Span>,
     dropped: usize,
-    /// Failures in a row, and when to try again.
+    /// Consecutive failures.
     failures: u32,
     again: Instant,
     metrics_due: Instant,
@@ -99,7 +99,7 @@ struct Work {
 
 impl Work {
     fn new(settings: Settings, subject: Subject) -> Result<Self, String> {
-        // Only the first one counts, which is the same.
+        // Only the first call counts, and all calls pass the same provider.
         rustls::crypto::ring::default_provider()
             .install_default()
             .ok();
@@ -140,7 +140,8 @@ impl Work {
         })
     }
 
-    /// Looks and sends until it is over; says what did not work.
+    /// Reads and sends until the end of the session; returns the failure in words, if there was
+    /// one.
     fn run(&mut self, heard: &Receiver<Order>) -> Option<String> {
         self.open();
         loop {
@@ -207,7 +208,7 @@ impl Work {
     }
 
     fn end(&mut self, verdict: Option<Verdict>) -> Option<String> {
-        // A few ms before whoever waits gives up.
+        // Ends 200 ms before the waiting process gives up.
         let deadline = Instant::now() + FAREWELL - Duration::from_millis(200);
         match (verdict, self.recorder.as_mut()) {
             (Some(verdict), Some(recorder)) => {
@@ -237,7 +238,7 @@ impl Work {
         }
     }
 
-    /// Sends what waits, one request after the other, until one fails.
+    /// Sends the waiting spans, one request after the other, until one fails.
     fn send_spans(&mut self, deadline: Option<Instant>) {
         let Some(target) = self.settings.traces.clone() else {
             return;
@@ -255,7 +256,7 @@ impl Work {
                         tracing::warn!(%error, "spans may be sent again");
                     }
                 }
-                // It will not like them any better later.
+                // The collector would refuse them again later.
                 Sent::Refused => self.dropped += batch.len(),
                 Sent::NotNow => {
                     for span in batch.into_iter().rev() {
@@ -285,7 +286,7 @@ impl Work {
         let answer = self.runtime.block_on(async {
             let answer = request.send().await?;
             let status = answer.status();
-            // Read to its end, so that the connection can be used again.
+            // Read to the end, so that the connection can be reused.
             answer.bytes().await.map(|_| status)
         });
         let (sent, trouble) = match answer {
@@ -319,7 +320,7 @@ impl Work {
     }
 }
 
-/// How a request went.
+/// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sent {
     Taken,
@@ -327,7 +328,7 @@ enum Sent {
     NotNow,
 }
 
-/// Why a request failed, without an address that may hold a password.
+/// The reason for a failed request, without an address that may hold a password.
 fn reason(error: &reqwest::Error) -> String {
     if error.is_timeout() {
         return "the collector did not answer in time".into();

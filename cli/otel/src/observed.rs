@@ -1,5 +1,5 @@
-//! Listens in on a session or a plan: passes everything on, and tells the exporter when it begins
-//! and ends.
+//! Observes a session or a plan: passes on all events, and tells the exporter when it begins and
+//! ends.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,7 +15,7 @@ use taskboard::TaskId;
 use super::exporter::{Exporter, Subject};
 use super::settings::Settings;
 
-/// What the variables say; `note` gets what is wrong with them.
+/// The settings in the environment; `note` gets the errors in them.
 fn settings(note: impl FnOnce(&str)) -> Option<Settings> {
     match Settings::read(env::var) {
         Ok(settings) => settings,
@@ -26,8 +26,8 @@ fn settings(note: impl FnOnce(&str)) -> Option<Settings> {
     }
 }
 
-/// The same session, observed if the variables name a collector. `note` gets what is wrong with
-/// the variables.
+/// The same session, observed if the variables name a collector. `note` gets the errors in the
+/// variables.
 pub fn session(ui: Arc<dyn SessionUi>, note: impl FnOnce(&str)) -> Arc<dyn SessionUi> {
     match settings(note) {
         Some(settings) => Arc::new(OfSession {
@@ -39,7 +39,7 @@ pub fn session(ui: Arc<dyn SessionUi>, note: impl FnOnce(&str)) -> Arc<dyn Sessi
     }
 }
 
-/// A session that is listened in on.
+/// A session under observation.
 struct OfSession {
     ui: Arc<dyn SessionUi>,
     settings: Settings,
@@ -100,14 +100,14 @@ impl Drop for OfSession {
             .exporter
             .get_mut()
             .unwrap_or_else(PoisonError::into_inner);
-        // It failed, or another process directs it.
+        // The session failed, or another process directs it.
         if let Some(exporter) = exporter.take() {
             exporter.finish(None);
         }
     }
 }
 
-/// Listens in on a plan.
+/// Observes a plan.
 #[derive(Debug)]
 pub struct OfPlan {
     settings: Option<Settings>,
@@ -116,7 +116,7 @@ pub struct OfPlan {
 }
 
 impl OfPlan {
-    /// `note` gets what is wrong with the variables.
+    /// Reads the variables. `note` gets the errors in them.
     pub fn new(workplace: &Workplace, note: impl FnOnce(&str)) -> Self {
         Self {
             settings: settings(note),
@@ -125,12 +125,13 @@ impl OfPlan {
         }
     }
 
-    /// What happens goes to `events`, and to the exporter.
+    /// Events for a plan: they go to `events`, and to the exporter.
     pub fn events<'a>(&'a mut self, events: &'a mut dyn Events) -> impl Events + 'a {
         Listening { plan: self, events }
     }
 
-    /// The plan is over, with this verdict if it got that far. `note` gets what could not be sent.
+    /// Ends the observation of a plan, with its verdict if there is one. `note` gets the reason if
+    /// spans could not be sent.
     pub fn finish(mut self, verdict: Option<Verdict>, note: impl FnOnce(&str)) {
         let trouble = self.exporter.take().and_then(|it| it.finish(verdict));
         if let Some(why) = trouble {

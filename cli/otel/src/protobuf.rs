@@ -6,7 +6,7 @@
 
 use coordinator::telemetry::{Attribute, Data, Histogram, Metric, Point, Span, SpanKind, Value};
 
-/// A message that is being written.
+/// A message in the course of being written.
 #[derive(Debug, Default)]
 struct Message(Vec<u8>);
 
@@ -67,7 +67,8 @@ impl Message {
         }
     }
 
-    /// Who says it; `rest` are the spans or metrics, as field 2 of their scope.
+    /// Adds the resource that identifies us; `rest` writes the spans or metrics, as field 2 of
+    /// their scope.
     fn said_by_us(&mut self, resource: &[(String, String)], rest: impl FnOnce(&mut Self)) {
         self.message(1, |of_resource| {
             of_resource.message(1, |about| {
@@ -120,7 +121,7 @@ fn write_span(span: &Span, to: &mut Message) {
     }
 }
 
-/// An `ExportMetricsServiceRequest`, of how things are at `now_ms`.
+/// An `ExportMetricsServiceRequest`, with the values at `now_ms`.
 pub(super) fn metrics(all: &[Metric], resource: &[(String, String)], now_ms: i64) -> Vec<u8> {
     let mut request = Message::default();
     request.said_by_us(resource, |scope| {
@@ -139,7 +140,7 @@ fn is_empty(data: &Data) -> bool {
 }
 
 fn write_metric(metric: &Metric, now_ms: i64, to: &mut Message) {
-    /// The values count from the beginning on, not from the last report.
+    /// Temporality: the values count from the beginning on, not from the last report.
     const CUMULATIVE: u64 = 2;
     to.bytes(1, metric.name.as_bytes());
     to.bytes(2, metric.about.as_bytes());

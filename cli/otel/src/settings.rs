@@ -1,29 +1,29 @@
-//! What the variables of OpenTelemetry say. Their names and meanings are the specification's.
+//! The variables of OpenTelemetry. Their names and meanings are the specification's.
 
 use std::time::Duration;
 
-/// Where spans and metrics go, and how.
+/// The targets of spans and metrics, and the intervals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Settings {
-    /// Where spans go, if they are wanted.
+    /// Target of spans; `None` if spans are not sent.
     pub(super) traces: Option<Target>,
-    /// Where metrics go, if they are wanted.
+    /// Target of metrics; `None` if metrics are not sent.
     pub(super) metrics: Option<Target>,
-    /// How long a request may take.
+    /// Maximum time for a request.
     pub(super) timeout: Duration,
-    /// How often spans are sent.
+    /// Interval between sending spans.
     pub(super) span_delay: Duration,
-    /// How often metrics are sent.
+    /// Interval between sending metrics.
     pub(super) metric_interval: Duration,
-    /// About this program.
+    /// Attributes of this program.
     pub(super) resource: Vec<(String, String)>,
 }
 
-/// Where one signal goes.
+/// The target of one signal.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Target {
     pub(super) url: String,
-    /// May hold keys.
+    /// The headers, which may hold keys.
     pub(super) headers: Vec<(String, String)>,
 }
 
@@ -36,7 +36,7 @@ impl std::fmt::Debug for Target {
 }
 
 impl Settings {
-    /// `None` if nothing is to be sent; an error says why what is asked for cannot be done.
+    /// `None` if nothing is sent; an error is the reason why the requested target cannot be used.
     pub(super) fn read(var: impl Fn(&str) -> Option<String>) -> Result<Option<Self>, String> {
         let yes = |name: &str| var(name).is_some_and(|value| value.eq_ignore_ascii_case("true"));
         if yes("OTEL_SDK_DISABLED") {
@@ -116,7 +116,7 @@ fn resource(var: &impl Fn(&str) -> Option<String>) -> Vec<(String, String)> {
     all
 }
 
-/// `a=1,b=2`, with `%2C` and the like in values.
+/// Parses `a=1,b=2`, with `%2C` and the like in values.
 fn pairs(text: &str) -> Vec<(String, String)> {
     let pair = |pair: &str| {
         let (key, value) = pair.split_once('=')?;
@@ -126,7 +126,7 @@ fn pairs(text: &str) -> Vec<(String, String)> {
     text.split(',').filter_map(pair).collect()
 }
 
-/// Without percent signs; what is none of them stays.
+/// Decodes percent signs; an invalid sequence is kept.
 fn decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
