@@ -1,5 +1,5 @@
-//! Carries out what [`mod@super::update`] asks for, on threads of its own: reading what runs, reading
-//! transcripts and diffs, and everything a person decides.
+//! Carries out the effects that [`mod@super::update`] returns, on its own threads: reads the scene,
+//! transcripts and diffs, and performs the person's decisions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,9 +17,9 @@ use store::name::Name;
 use super::model::{AgentKey, ChangesOf, Message};
 use crate::model::transcript::TranscriptNews;
 
-/// Nothing waits longer than this without looking whether it is still wanted.
+/// Maximum wait before a thread checks whether it is still wanted.
 const LONG: Duration = Duration::from_secs(600);
-/// So many of the last entries are sent again, because a result may have come for one of them.
+/// Number of last entries that are sent again, because one of them may have a result by now.
 const AGAIN: usize = 256;
 
 /// The threads that read and act.
@@ -29,7 +29,7 @@ pub(super) struct Hands {
     to: Sender<Message>,
     orders: Sender<Option<AgentKey>>,
     bell: WaiterBell,
-    /// Set when the view is closed: nobody waits for results any more.
+    /// True when the view is closed: no thread waits for results any more.
     stop: Arc<AtomicBool>,
     reads_changes: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -62,7 +62,7 @@ impl Hands {
         })
     }
 
-    /// From now on this agent's transcript is read.
+    /// Reads the transcript of this agent from now on.
     pub(super) fn follow(&self, agent: Option<AgentKey>) {
         self.orders.send(agent).ok();
         self.bell.ring();
@@ -80,7 +80,7 @@ impl Hands {
     }
 
     pub(super) fn read_changes(&self, of: ChangesOf) {
-        // Git may take its time; a second one beside it would only make both slower.
+        // Git may be slow; a second one beside it would only make both slower.
         if self.reads_changes.swap(true, Ordering::SeqCst) {
             return;
         }
@@ -107,7 +107,7 @@ impl Drop for Hands {
     }
 }
 
-/// What went wrong and what to do, on one line.
+/// A failure and its hint on one line.
 fn words(error: &Failure) -> String {
     match error.hint() {
         Some(hint) => format!("{}. {hint}", error.message()),
@@ -115,7 +115,7 @@ fn words(error: &Failure) -> String {
     }
 }
 
-/// Looks again whenever something may have changed.
+/// Reads again whenever something may have changed.
 struct Eye {
     live: Live,
     waiter: live::Waiter,
@@ -128,7 +128,7 @@ struct Eye {
 struct Followed {
     agent: AgentKey,
     reader: Result<TranscriptReader, String>,
-    /// Something was sent.
+    /// True if entries were sent.
     sent: bool,
 }
 
@@ -173,7 +173,7 @@ impl Eye {
         });
     }
 
-    /// Reads the followed transcript on; says what is new in it.
+    /// Reads the new part of the followed transcript; `None` if there is nothing new.
     fn read(&mut self) -> Option<Message> {
         let followed = self.followed.as_mut()?;
         let news = match &mut followed.reader {
@@ -206,7 +206,7 @@ impl Eye {
     }
 }
 
-/// Whether two scenes look the same, whenever they were looked at.
+/// True if two scenes look the same, apart from the time of reading.
 fn is_same(a: &Scene, b: &Scene) -> bool {
     a.teams == b.teams && a.attention == b.attention && a.troubles == b.troubles
 }

@@ -1,4 +1,4 @@
-//! Where keys and signals come from. Both wait without looking again and again.
+//! The sources of keys and signals. Both wait without polling.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,10 +14,10 @@ use super::input::Input;
 use super::model::Message;
 use super::terminal::give_back;
 
-/// Passes on what is typed until it is dropped.
+/// Passes on typed keys until it is dropped.
 #[derive(Debug)]
 pub(super) struct Keys {
-    /// Closing it ends the thread.
+    /// The end of a pipe; closing it ends the thread.
     wake: Option<OwnedFd>,
     thread: Option<JoinHandle<()>>,
 }
@@ -46,7 +46,7 @@ impl Drop for Keys {
     }
 }
 
-/// How long the rest of a key may take, which a slow connection sends in parts.
+/// Maximum wait for the rest of a key, which a slow connection sends in parts.
 const REST: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 40_000_000,
@@ -91,12 +91,12 @@ fn follow(woken: &OwnedFd, to: &Sender<Message>) -> io::Result<()> {
     }
 }
 
-/// Who ends the process when a signal asks for it.
+/// The one that ends the process after a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum OnEnd {
-    /// The view does, at once.
+    /// The view ends it at once.
     Die,
-    /// A session does, when its agents have stopped; it hears of SIGINT and SIGTERM itself.
+    /// The session ends it when its agents have stopped; it handles SIGINT and SIGTERM itself.
     Session,
 }
 
@@ -145,8 +145,9 @@ impl Drop for SignalThread {
     }
 }
 
-/// Stops this process as Ctrl-Z would; returns when it goes on.
+/// Stops this process as Ctrl-Z would; returns when it continues.
 pub(super) fn stop_here() {
-    // Not SIGTSTP, which is ours, and which the kernel does not deliver where no shell waits.
+    // Not SIGTSTP, which the view handles, and which the kernel does not deliver where no shell
+    // waits.
     rustix::process::kill_current_process_group(rustix::process::Signal::STOP).ok();
 }

@@ -1,4 +1,4 @@
-//! Fuzz targets: what a terminal sends, and text on its way to a cell; see [`store::fuzz`].
+//! Fuzz targets: bytes from a terminal, and text on its way to a cell; see [`store::fuzz`].
 
 use store::fuzz::{Target, assert_is_one_plain_line};
 use term::prompt::Edit;
@@ -21,7 +21,7 @@ fn typed_keys(data: &[u8]) {
                 Message::Paste(text) => edit.paste(&text),
                 _ => {}
             }
-            // One column is the least there can be.
+            // One column is the minimum.
             let room = first.len().max(1);
             let (shown, at) = edit.view(room);
             assert!(

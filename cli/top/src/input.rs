@@ -1,7 +1,7 @@
-//! What a terminal sends, as keys.
+//! Turns the bytes of a terminal into keys.
 //!
-//! Bytes are read here and not by crossterm, whose reader waits for the terminal and for a changed
-//! window in one, and can miss a key that comes together with the other.
+//! The view reads bytes itself and does not use crossterm, whose reader waits for the terminal and
+//! for a changed window in one, and can miss a key that comes together with the other.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -10,9 +10,9 @@ use super::model::Message;
 const ESC: u8 = 0x1b;
 const PASTE: &[u8] = b"\x1b[200~";
 const PASTE_END: &[u8] = b"\x1b[201~";
-/// No key is longer; what goes on longer is none.
+/// Maximum bytes of a key; a longer sequence is no key.
 const LONGEST: usize = 64;
-/// Nobody pastes more into a line.
+/// Maximum bytes of a paste.
 const MOST_PASTED: usize = 64 * 1024;
 
 /// Bytes that are not a whole key yet.
@@ -21,21 +21,21 @@ pub(super) struct Input {
     bytes: Vec<u8>,
 }
 
-/// What the bytes begin with.
+/// The beginning of the bytes.
 enum Found {
-    /// So many bytes are this; none if they mean nothing.
+    /// This number of bytes is this message; `None` if it means nothing.
     Some(usize, Option<Message>),
-    /// More has to come.
+    /// More bytes have to come.
     Unfinished,
 }
 
 impl Input {
-    /// Whether something was begun and not finished.
+    /// True if a key or a paste is incomplete.
     pub(super) fn is_unfinished(&self) -> bool {
         !self.bytes.is_empty()
     }
 
-    /// Takes in what was sent; returns the keys that are complete.
+    /// Takes new bytes; returns the keys that are complete.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<Message> {
         self.bytes.extend_from_slice(bytes);
         let mut messages = Vec::new();
@@ -51,7 +51,7 @@ impl Input {
         messages
     }
 
-    /// Nothing more has come for a while: what is there is all.
+    /// Takes the bytes so far as complete, because no more came for a while.
     pub(super) fn finish(&mut self) -> Vec<Message> {
         if self.bytes.starts_with(PASTE) {
             return Vec::new();
@@ -227,7 +227,7 @@ mod tests {
                 b"\x1b[200~q\nx\x1b[A\x1b[201~y",
                 &["paste \"q\\nx\\u{1b}[A\"", "y"],
             ),
-            // What nobody knows is nothing, and neither is half of something.
+            // Unknown keys mean nothing, and neither do incomplete ones.
             (b"\x1b[99~\x1b[?1;2c\xff\x00z", &["z"]),
             (b"\x1b[1;", &[]),
             (b"\xe6\xbc", &[]),

@@ -1,10 +1,10 @@
-//! Which key does what: one table for the view, its help, and docs/watch.md.
+//! The keys and what they do: one table for the view, its help, and docs/watch.md.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::model::Pane;
 
-/// What a key asks for, wherever it was pressed.
+/// The command that a key stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Command {
     Up,
@@ -74,7 +74,7 @@ pub(crate) const HELP: &[(&str, &str)] = &[
     ("Ctrl-Z  Ctrl-L", "suspend; draw again"),
 ];
 
-/// What a key means when no text is being typed.
+/// The command of a key when no text is being typed.
 pub(crate) fn command(key: KeyEvent) -> Option<Command> {
     let control = key.modifiers.contains(KeyModifiers::CONTROL);
     if control {
@@ -133,8 +133,7 @@ mod tests {
         KeyEvent::new(code, KeyModifiers::NONE)
     }
 
-    /// Every single character that help names does something, and nothing does something that
-    /// help does not name.
+    /// Every single character that help names does something, and every other does nothing.
     #[test]
     fn help_names_every_key_and_no_other() {
         let named: Vec<&str> = HELP
@@ -148,7 +147,7 @@ mod tests {
         for word in &named {
             assert!(meant(word), "{word}");
         }
-        // Further names of keys that are there: vi's, and the space bar.
+        // Additional names of keys in the table: vi's, and the space bar.
         let also = ['g', 'G', 'h', ' ', '0'];
         for c in ' '..='~' {
             let does = command(key(KeyCode::Char(c))).is_some();

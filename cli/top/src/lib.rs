@@ -72,34 +72,34 @@ use self::terminal::Screen;
 pub use self::terminal::{hold_back, is_possible};
 use self::update::update;
 
-/// How many messages are taken in before the screen is drawn again.
+/// Maximum number of messages handled before the screen is drawn again.
 const AT_ONCE: usize = 256;
 
-/// What a session does with what a person decides in its view.
+/// A session's reactions to what a person decides in its view.
 pub trait Directs: Send + Debug {
     /// The person wants the session to end.
     fn end(&self);
     /// The person wants agents to stop now: Ctrl-C.
     fn interrupt(&self);
-    /// The view closes; the session goes on as lines.
+    /// The view closes; the session continues as lines.
     fn go_plain(&self);
-    /// What is to land.
+    /// The person chose the tasks that land.
     fn land(&self, tasks: Vec<taskboard::TaskId>);
 }
 
-/// How the view was left.
+/// The result of leaving the view.
 #[derive(Debug)]
 pub struct Left {
-    /// What goes on, and how to come back: lines to print.
+    /// Lines to print: what continues, and the command to come back.
     pub words: Vec<String>,
 }
 
-/// Whose view it is.
+/// The owner of the view.
 #[derive(Debug)]
 pub enum Whose {
-    /// Of somebody who watches.
+    /// A person who only watches.
     Watcher,
-    /// Of a session that this process directs.
+    /// A session that this process directs.
     Session {
         /// The session's team.
         team: String,
@@ -108,12 +108,12 @@ pub enum Whose {
     },
 }
 
-/// Sends a view what happens in the session it shows.
+/// Sends a view the events of the session it shows.
 #[derive(Debug, Clone)]
 pub struct SessionNews(Sender<Message>);
 
 impl SessionNews {
-    /// Shows a line of what happened.
+    /// Shows a line about an event.
     pub fn log(&self, line: LogLine) {
         self.0.send(Message::Logged(line)).ok();
     }
@@ -123,12 +123,12 @@ impl SessionNews {
         self.0.send(Message::Directs(directs)).ok();
     }
 
-    /// Asks what lands; the answer goes to [`Directs::land`]. False if the view is closed.
+    /// Asks which work lands; the answer goes to [`Directs::land`]. False if the view is closed.
     pub fn ask_landing(&self, question: LandQuestion) -> bool {
         self.0.send(Message::AskLanding(question)).is_ok()
     }
 
-    /// The question about what lands is no longer open.
+    /// Closes the question about landing.
     pub fn landing_over(&self) {
         self.0.send(Message::LandingOver).ok();
     }
@@ -207,7 +207,7 @@ impl Shown<'_> {
                     Err(RecvTimeoutError::Disconnected) => None,
                 },
             };
-            // Nobody is left who could say something.
+            // All senders have gone.
             let Some(first) = first else {
                 return Ok(());
             };
@@ -248,7 +248,8 @@ impl Shown<'_> {
                 self.forget_screen()?;
             }
             Effect::Redraw => {
-                // Whoever wrote over it, or continued us, may have left the terminal otherwise.
+                // The program that drew over it, or the shell that continued us, may have changed
+                // the terminal.
                 self.screen.again()?;
                 self.forget_screen()?;
             }
@@ -261,7 +262,7 @@ impl Shown<'_> {
         Ok(())
     }
 
-    /// Draws all of it again; `clear` would ask the terminal where its cursor is.
+    /// Draws the whole screen again; `clear` would ask the terminal where its cursor is.
     fn forget_screen(&mut self) -> io::Result<()> {
         let area = self.terminal.size()?.into();
         self.terminal.resize(area)
@@ -274,7 +275,7 @@ impl Shown<'_> {
     }
 }
 
-/// What goes on without the view.
+/// The lines about what continues without the view.
 fn farewell(model: &Model) -> Vec<String> {
     use observe::live::TeamLife;
     let running = model

@@ -1,4 +1,4 @@
-//! What has happened between two looks, in lines: for whoever watches a team that another process
+//! The events between two scenes, as lines: for a person who watches a team that another process
 //! directs.
 
 use observe::live::{LandState, Scene, TaskScene, TaskState, TeamLife, TeamScene};
@@ -6,7 +6,7 @@ use taskboard::Unchecked;
 
 use super::model::{LogLine, Tone};
 
-/// The differences that a person wants to know of, oldest knowledge first.
+/// The differences between two scenes that interest a person.
 pub(crate) fn news(before: &Scene, now: &Scene) -> Vec<LogLine> {
     let mut lines = Vec::new();
     let mut add = |tone, text: String| {

@@ -1,18 +1,18 @@
-//! A process of its own that gives the terminal back if the view is killed.
+//! A separate process that restores the terminal if the view is killed.
 //!
-//! It holds the other end of a pipe and the terminal, in a session of its own, so that neither
-//! Ctrl-C, hanging up nor a kill of the view's process group reaches it. When the pipe ends while
-//! the view had the terminal, nobody else can restore it.
+//! It holds the other end of a pipe and the terminal, in its own session, so that neither Ctrl-C, a
+//! hangup nor a kill of the view's process group reaches it. If the pipe ends while the view has
+//! the terminal, no other process can restore it.
 
 use std::io::{self, Read, Write};
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 
-/// Takes back all that the view does to a terminal when it enters.
+/// Reverses the changes that the view made to the terminal.
 pub(super) const LEAVE: &str = "\x1b[0m\x1b[?2004l\x1b[?25h\x1b[?1049l";
 
-/// How the process is called; nobody types it.
+/// The name of the process; no user types it.
 pub(crate) const RESTORER: &str = "__restore_terminal";
 
 const READY: u8 = b'r';
@@ -27,7 +27,7 @@ pub(super) struct Restorer {
 }
 
 impl Restorer {
-    /// Starts it while the terminal is as it is to be left.
+    /// Starts the process while the terminal is in the state to restore.
     pub(super) fn start() -> io::Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
             .arg(RESTORER)
@@ -44,7 +44,7 @@ impl Restorer {
         Ok(Self { child, pipe })
     }
 
-    /// Whether the view has the terminal from now on.
+    /// Tells the process whether the view has the terminal.
     pub(super) fn entered(&mut self, entered: bool) {
         let byte = if entered { ENTERED } else { LEFT };
         if let Some(pipe) = &mut self.pipe {
@@ -60,7 +60,7 @@ impl Drop for Restorer {
     }
 }
 
-/// Runs the process if that is what this one was started as.
+/// Runs the restorer if this process was started as one.
 pub fn main(args: &[std::ffi::OsString]) -> Option<ExitCode> {
     let [_, role] = args else {
         return None;
@@ -75,7 +75,7 @@ pub fn main(args: &[std::ffi::OsString]) -> Option<ExitCode> {
 }
 
 fn restore_after() -> io::Result<()> {
-    // Without a terminal of its own nothing that happens on this one is a signal to it.
+    // Without a controlling terminal, no event on this one sends it a signal.
     rustix::process::setsid().ok();
     let before = tcgetattr(io::stderr())?;
     let mut stdout = io::stdout();

@@ -1,5 +1,5 @@
-//! The terminal while the view has it, and giving it back as it was: at the end, after a panic,
-//! a signal or Ctrl-Z, and by another process if this one is killed.
+//! The terminal while the view has it, and its restoration: at the end, after a panic, a signal or
+//! Ctrl-Z, and by another process if this one is killed.
 
 use std::io::{self, IsTerminal, Write};
 use std::panic::PanicHookInfo;
@@ -11,22 +11,22 @@ use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use super::restorer::{LEAVE, Restorer};
 
-/// The other screen, no cursor, and pasted text marked as such.
+/// The alternate screen, no cursor, and pasted text marked as such.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[2J";
 
-/// How long somebody who has to give the terminal back waits for whoever draws.
+/// Maximum wait for the drawing thread before another thread restores the terminal.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// How many lines are kept while nothing can be printed.
+/// Maximum number of lines kept while nothing can be printed.
 const MOST_HELD_BACK: usize = 50;
 
-/// Who has the terminal now: there is one in a process.
+/// The screen that has the terminal now: a process has one terminal.
 static CURRENT: Mutex<Option<Arc<Shared>>> = Mutex::new(None);
 
-/// What other threads had to say while nothing could be printed.
+/// Lines of other threads, kept while nothing can be printed.
 static HELD_BACK: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// The terminal, as long as the view has it. Dropping it gives it back.
+/// The terminal, as long as the view has it. Dropping it restores the terminal.
 #[derive(Debug)]
 pub(crate) struct Screen {
     shared: Arc<Shared>,
@@ -42,12 +42,12 @@ struct Shared {
 
 #[derive(Debug)]
 struct State {
-    /// The terminal is as the view wants it.
+    /// True if the terminal is in the view's mode.
     entered: bool,
     restorer: Option<Restorer>,
 }
 
-/// Whether a view can be shown: a person at a terminal that can do more than print.
+/// True if a view can be shown: a person at a terminal that can do more than print.
 pub fn is_possible() -> bool {
     let terminal =
         io::stdin().is_terminal() && io::stdout().is_terminal() && io::stderr().is_terminal();
@@ -63,7 +63,7 @@ impl Screen {
             before,
             state: Mutex::new(State {
                 entered: false,
-                // It can be done without: only a kill -9 leaves the terminal as it is then.
+                // The view works without it: then only a kill -9 leaves the terminal unrestored.
                 restorer: Restorer::start()
                     .inspect_err(|error| tracing::debug!(%error, "no restorer"))
                     .ok(),
@@ -77,12 +77,12 @@ impl Screen {
         Ok(screen)
     }
 
-    /// Gives the terminal back until [`Self::again`].
+    /// Restores the terminal until [`Self::again`].
     pub(crate) fn leave(&self) {
         self.shared.leave(&mut lock(&self.shared.state));
     }
 
-    /// Takes it again.
+    /// Takes the terminal again.
     pub(crate) fn again(&self) -> io::Result<()> {
         let mut state = lock(&self.shared.state);
         if let Some(restorer) = &mut state.restorer {
@@ -95,7 +95,7 @@ impl Screen {
         print(ENTER)
     }
 
-    /// Runs `draw` while nobody gives the terminal back; not at all if somebody has.
+    /// Runs `draw` while no other thread restores the terminal; does nothing if one has.
     pub(crate) fn while_ours<T>(&self, draw: impl FnOnce() -> io::Result<T>) -> io::Result<()> {
         let state = lock(&self.shared.state);
         if state.entered {
@@ -110,7 +110,7 @@ impl Shared {
         if !std::mem::replace(&mut state.entered, false) {
             return;
         }
-        // A terminal that is gone needs nothing.
+        // A terminal that has gone needs nothing.
         print(LEAVE).ok();
         tcsetattr(io::stdin(), OptionalActions::Now, &self.before).ok();
         if let Some(restorer) = &mut state.restorer {
@@ -130,7 +130,7 @@ impl Drop for Screen {
     }
 }
 
-/// Gives the terminal back from whichever thread, because the process ends now.
+/// Restores the terminal from any thread, because the process ends now.
 pub(super) fn give_back() {
     let current = try_lock(&CURRENT).and_then(|current| current.clone());
     let Some(shared) = current else {
@@ -138,28 +138,28 @@ pub(super) fn give_back() {
     };
     match try_lock(&shared.state) {
         Some(mut state) => shared.leave(&mut state),
-        // Whoever draws is stuck, so the terminal most likely is.
+        // The drawing thread is stuck, so the terminal most likely is.
         None => {
             tcsetattr(io::stdin(), OptionalActions::Now, &shared.before).ok();
         }
     }
 }
 
-/// Keeps a line for when the view is closed. Gives it back where no view is open.
+/// Keeps a line until the view is closed. Returns it if no view is open.
 pub fn hold_back(text: String) -> Option<String> {
     if lock(&CURRENT).is_none() {
         return Some(text);
     }
     let mut held_back = lock(&HELD_BACK);
-    // The first ones say what began it; nobody reads hundreds.
+    // The first ones name the cause; no person reads hundreds.
     if held_back.len() < MOST_HELD_BACK {
         held_back.push(text);
     }
     None
 }
 
-/// A panic of whoever draws gives the terminal back before it is printed; one of another thread is
-/// kept until it can be read.
+/// Restores the terminal before a panic of the drawing thread is printed; keeps a panic of another
+/// thread until it can be read.
 fn watch_panics() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
@@ -187,7 +187,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits a little, and no longer.
+/// Waits for the lock, at most the patience; `None` if another thread still holds it.
 fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     let end = Instant::now() + PATIENCE;
     loop {

@@ -1,24 +1,24 @@
 //! Text of others on its way to a cell of the screen.
 //!
-//! Everything that was written by an agent, a model or another program goes through [`fn@line`] or
-//! [`lines`]: nothing that steers a terminal, reorders it or has no width of its own gets
-//! through, so columns stay straight whatever an agent says.
+//! Text of an agent, a model or another program goes through [`fn@line`] or [`lines`]. They remove
+//! everything that controls a terminal, reorders text or has no width of its own, so columns remain
+//! straight whatever an agent says.
 
 use term::style::clean;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// How many marks a character may carry; more would paint over the lines around it.
+/// Maximum marks on a character; more would paint over the lines around it.
 const MARKS: usize = 3;
-/// How much of a text is looked at: nobody reads more on a screen.
+/// Maximum characters of a text that are shown: no person reads more on a screen.
 const LONGEST: usize = 64 * 1024;
 const TAB: &str = "    ";
 
-/// On one line, harmless, and with a width that every terminal agrees on.
+/// Text on one line, harmless, and with a width that every terminal agrees on.
 pub(crate) fn line(text: &str) -> String {
     flat(&clean(bounded(text)))
 }
 
-/// The same, line by line.
+/// The same for each line of a text.
 pub(crate) fn lines(text: &str) -> Vec<String> {
     clean(bounded(text)).split('\n').map(flat).collect()
 }
@@ -40,7 +40,7 @@ fn flat(text: &str) -> String {
             c if is_invisible(c) => {}
             c if c.width() == Some(0) => {
                 marks += 1;
-                // One with nothing to stand on would go to the column before.
+                // A mark without a character would go to the column before.
                 if marks <= MARKS && !flat.is_empty() {
                     flat.push(c);
                 }
@@ -53,8 +53,8 @@ fn flat(text: &str) -> String {
     flat
 }
 
-/// What has no shape of its own, joins what stands beside it, or makes it wider or narrower: each
-/// terminal does that in its own way.
+/// True if a character has no shape of its own, joins its neighbours, or changes their width:
+/// terminals differ in this.
 fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{00ad}' | '\u{034f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
@@ -62,12 +62,12 @@ fn is_invisible(c: char) -> bool {
         | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1f3fb}'..='\u{1f3ff}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// How many columns a text takes.
+/// The number of columns of a text.
 pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// Cut to `room` columns, with an ellipsis if something is missing.
+/// Text cut to `room` columns, with an ellipsis if something is missing.
 pub(crate) fn cut(text: &str, room: usize) -> String {
     if text.width() <= room {
         return text.to_owned();
@@ -87,7 +87,7 @@ pub(crate) fn cut(text: &str, room: usize) -> String {
     format!("{}…", &text[..end])
 }
 
-/// Exactly `room` columns: cut, or filled up with spaces.
+/// Text of exactly `room` columns: cut, or filled up with spaces.
 pub(crate) fn pad(text: &str, room: usize) -> String {
     let mut text = cut(text, room);
     let missing = room.saturating_sub(text.width());
@@ -102,14 +102,14 @@ pub(crate) fn pad_left(text: &str, room: usize) -> String {
     format!("{}{text}", " ".repeat(missing))
 }
 
-/// Broken between words into lines of at most `room` columns.
+/// Text broken between words into lines of at most `room` columns.
 pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
     let options = textwrap::Options::new(room.max(1)).break_words(true);
     let wrapped = textwrap::wrap(text, options).into_iter();
     wrapped.map(std::borrow::Cow::into_owned).collect()
 }
 
-/// `1m 05s`, `2h 07m`, `3d 4h`: two units are enough.
+/// A duration in at most two units: `1m 05s`, `2h 07m`, `3d 4h`.
 pub(crate) fn elapsed(ms: i64) -> String {
     let seconds = ms.max(0) / 1000;
     match seconds {
@@ -120,7 +120,7 @@ pub(crate) fn elapsed(ms: i64) -> String {
     }
 }
 
-/// `950`, `10.9k`, `1.2M`.
+/// A short count: `950`, `10.9k`, `1.2M`.
 pub(crate) fn tokens(count: u64) -> String {
     let tenths = |unit: u64| format!("{}.{}", count / unit, count % unit / (unit / 10));
     match count {
@@ -131,7 +131,7 @@ pub(crate) fn tokens(count: u64) -> String {
     }
 }
 
-/// `$0.04`, `$12.30`, `$240`.
+/// A price: `$0.04`, `$12.30`, `$240`.
 pub(crate) fn money(dollars: f64) -> String {
     match dollars {
         d if !d.is_finite() || d <= 0.0 => "$0".into(),
@@ -157,7 +157,7 @@ mod tests {
         // A family of three, joined: three pictures of two columns each.
         assert_eq!(width(&line("👨\u{200d}👩\u{200d}👧")), 6);
         assert_eq!(line("❤\u{fe0f}👍🏽"), "❤👍");
-        // Marks belong to a character, and to no more than it can carry.
+        // A character keeps its marks, up to the maximum.
         assert_eq!(line("\u{301}e\u{301}"), "e\u{301}");
         let piled = format!("e{}x", "\u{301}".repeat(50));
         assert_eq!(line(&piled).chars().count(), 2 + MARKS);

@@ -1,4 +1,4 @@
-//! What is in each pane's list, in which order, and what the filter and time leave of it.
+//! The list of each pane: its content and order after the filter and time.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use taskboard::TaskId;
 
 use crate::model::{AgentKey, GRACE_MS, Model, Pane};
 
-/// The agents that are shown, in order, and how many finished ones are folded away.
+/// The agents shown, in order, and the number of finished ones that are folded away.
 pub(crate) fn agents(model: &Model) -> (Vec<&AgentScene>, usize) {
     let Some(team) = model.team() else {
         return (Vec::new(), 0);
@@ -25,7 +25,7 @@ pub(crate) fn agents(model: &Model) -> (Vec<&AgentScene>, usize) {
             shown.push(agent);
         }
     }
-    // The lead, those who work, those who wait, those who are done; each by age.
+    // The lead, then working, waiting and finished agents; each by age.
     shown.sort_by_key(|agent| {
         let rank = match (agent.alive, is_working(agent)) {
             _ if agent.leads && agent.alive => 0,
@@ -38,7 +38,7 @@ pub(crate) fn agents(model: &Model) -> (Vec<&AgentScene>, usize) {
     (shown, folded)
 }
 
-/// It has ended long enough ago to be folded away.
+/// True if it ended long enough ago to be folded away.
 fn is_over(agent: &AgentScene, model: &Model) -> bool {
     let ended = agent.ended_ms.unwrap_or(i64::MIN);
     !agent.alive && !model.show_finished && ended.saturating_add(GRACE_MS) <= model.now
@@ -49,12 +49,12 @@ fn is_looked_at(key: &AgentKey, model: &Model) -> bool {
     looks && model.transcript.agent.as_ref() == Some(key)
 }
 
-/// It does something now, and does not wait for something to do.
+/// True if the agent works, and does not wait for work.
 pub(crate) fn is_working(agent: &AgentScene) -> bool {
     agent.alive && agent.state.as_str() == "running"
 }
 
-/// The tasks that are shown: what is being done and what is stuck before what can wait.
+/// The tasks shown: running and stuck ones before those that can wait.
 pub(crate) fn tasks(model: &Model) -> Vec<&TaskScene> {
     let all = model.team().map(|team| team.tasks.as_slice());
     let mut shown: Vec<&TaskScene> = all
@@ -80,7 +80,7 @@ fn rank(state: TaskState) -> u8 {
     }
 }
 
-/// How a task's state is called.
+/// The name of a task's state.
 pub(crate) fn state_word(state: TaskState) -> &'static str {
     match state {
         TaskState::InProgress => "in progress",
@@ -94,7 +94,7 @@ pub(crate) fn state_word(state: TaskState) -> &'static str {
     }
 }
 
-/// What needs a person, in every team.
+/// The entries that need a person, of every team.
 pub(crate) fn needs(model: &Model) -> Vec<&Attention> {
     let all = model.scene.attention.iter();
     match model.pane {
@@ -105,7 +105,7 @@ pub(crate) fn needs(model: &Model) -> Vec<&Attention> {
     }
 }
 
-/// The newest mail first.
+/// The mail, newest first.
 pub(crate) fn mail(model: &Model) -> Vec<&MailScene> {
     let all = model.team().map(|team| team.mail.as_slice());
     let all = all.unwrap_or_default().iter().rev();
@@ -123,7 +123,8 @@ fn matches(model: &Model, texts: &[&str]) -> bool {
         .any(|text| text.to_lowercase().contains(&wanted))
 }
 
-/// What finds an entry again: the same request, else the same kind of trouble with the same thing.
+/// The key that identifies an entry: the same request, else the same kind of trouble with the same
+/// thing.
 pub(crate) fn need_key(one: &Attention) -> String {
     let task = one.task.map(|id| id.to_string()).unwrap_or_default();
     let request = one.request.as_deref().unwrap_or_default();
@@ -131,7 +132,7 @@ pub(crate) fn need_key(one: &Attention) -> String {
     format!("{}/{:?}/{task}/{request}/{agent}", one.team, one.need)
 }
 
-/// The keys of a pane's rows; none where the pane has no list.
+/// The keys of a pane's rows; empty if the pane has no list.
 pub(crate) fn keys(model: &Model, pane: Pane) -> Vec<String> {
     match pane {
         Pane::Agents => {
@@ -155,10 +156,10 @@ pub(crate) fn keys(model: &Model, pane: Pane) -> Vec<String> {
 /// A row of the graph.
 #[derive(Debug)]
 pub(crate) struct GraphRow<'a> {
-    /// The lines that lead to it.
+    /// The lines that lead to the row.
     pub(crate) prefix: String,
     pub(crate) task: &'a TaskScene,
-    /// What it waits for besides the task it stands below.
+    /// The tasks it waits for besides the one it stands below.
     pub(crate) also: Vec<TaskId>,
 }
 
@@ -178,7 +179,7 @@ pub(crate) fn graph(model: &Model) -> Vec<GraphRow<'_>> {
     let mut below: HashMap<Option<TaskId>, Vec<&TaskScene>> = HashMap::new();
     for task in team.tasks.iter() {
         let on = waits.get(&task.id).map(Vec::as_slice).unwrap_or_default();
-        // One in a circle has no level: it stands for itself.
+        // A task in a circle has no level: it stands at the top.
         let above = level.get(&task.id).and_then(|own| {
             let mut before = on
                 .iter()
@@ -224,7 +225,7 @@ pub(crate) fn graph(model: &Model) -> Vec<GraphRow<'_>> {
     rows
 }
 
-/// The chosen agent: in the list of agents, else whoever the chosen thing is about.
+/// The chosen agent: in the list of agents, else the agent of the chosen entry.
 pub(crate) fn chosen_agent(model: &Model) -> Option<(&str, &AgentScene)> {
     let team = model.team()?;
     let of_task = |task: &TaskScene| {
@@ -258,7 +259,7 @@ pub(crate) fn chosen_agent(model: &Model) -> Option<(&str, &AgentScene)> {
     Some((&team.name, agent?))
 }
 
-/// The chosen task: in a list of tasks, else the one the chosen thing is about.
+/// The chosen task: in a list of tasks, else the task of the chosen entry.
 pub(crate) fn chosen_task(model: &Model) -> Option<(&str, &TaskScene)> {
     let team = model.team()?;
     let id = match model.pane {
@@ -284,8 +285,8 @@ pub(crate) fn chosen_task(model: &Model) -> Option<(&str, &TaskScene)> {
     Some((&team.name, team.task(id?)?))
 }
 
-/// The chosen entry of what needs a person: in its list, else what the chosen agent or task waits
-/// for.
+/// The chosen entry of those that need a person: in their list, else the one that the chosen agent
+/// or task waits for.
 pub(crate) fn chosen_need(model: &Model) -> Option<&Attention> {
     let all = needs(model);
     if model.pane == Pane::Needs {

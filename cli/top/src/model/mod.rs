@@ -1,4 +1,5 @@
-//! Everything the view knows. It is drawn from this alone, and changed by [`mod@crate::update`] alone.
+//! The state of the view. The screen is drawn from this alone, and [`mod@crate::update`] alone
+//! changes it.
 
 pub(crate) mod lists;
 pub(crate) mod transcript;
@@ -14,12 +15,12 @@ use term::prompt::Edit;
 
 use self::transcript::{Transcript, TranscriptNews};
 
-/// How long a finished agent stays in the list, in ms.
+/// Time that a finished agent remains in the list, in ms.
 pub(crate) const GRACE_MS: i64 = 30_000;
-/// How many lines of what happened are kept.
+/// Maximum number of kept lines about events.
 const LOG: usize = 500;
 
-/// One of the things that can be looked at.
+/// A pane of the view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Pane {
     Agents,
@@ -33,7 +34,7 @@ pub(crate) enum Pane {
 }
 
 impl Pane {
-    /// Those that have a number, from 1 on.
+    /// The panes with a number, from 1 on.
     pub(crate) const NUMBERED: [Self; 7] = [
         Self::Agents,
         Self::Board,
@@ -65,17 +66,17 @@ pub(crate) struct AgentKey {
     pub(crate) id: String,
 }
 
-/// Whose changes are shown.
+/// The agent or task whose changes are shown.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ChangesOf {
     pub(crate) team: String,
     /// An agent's id, or a task's number.
     pub(crate) what: String,
-    /// How it is called on the screen.
+    /// Its name on the screen.
     pub(crate) name: String,
 }
 
-/// Something that came in.
+/// An incoming message.
 #[derive(Debug, Clone)]
 pub(crate) enum Message {
     Key(KeyEvent),
@@ -83,7 +84,7 @@ pub(crate) enum Message {
     Resized,
     Suspend,
     Continued,
-    /// Nobody is at the terminal any more.
+    /// The terminal has hung up.
     Hangup,
     /// Time has passed.
     Tick,
@@ -96,66 +97,66 @@ pub(crate) enum Message {
         of: ChangesOf,
         result: Result<Changes, String>,
     },
-    /// What became of something that was asked for.
+    /// The outcome of an effect.
     Done(Result<String, String>),
-    /// Something happened in the session.
+    /// An event of the session, as a line.
     Logged(LogLine),
-    /// Which of the finished work is to land.
+    /// The question which finished work lands.
     AskLanding(LandQuestion),
-    /// The question is no longer asked.
+    /// The question about landing is closed.
     LandingOver,
-    /// Whether this process directs the session from now on, or follows another one.
+    /// True if this process directs the session from now on, false if it follows another process.
     Directs(bool),
     /// The session is over.
     SessionOver,
 }
 
-/// Something to be done outside of the model.
+/// An action outside of the model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Effect {
     Act {
         team: String,
         act: Act,
     },
-    /// Whose transcript is read from now on.
+    /// Read this agent's transcript from now on.
     Follow(Option<AgentKey>),
     ReadChanges(ChangesOf),
     AnswerLanding(Vec<TaskId>),
-    /// The session is to stop its agents, ask what lands, and end.
+    /// The session stops its agents, asks which work lands, and ends.
     EndSession,
     /// As Ctrl-C: the first asks agents to stop, the second ends them.
     Interrupt,
-    /// The session goes on as lines.
+    /// The session continues as lines.
     GoPlain,
     Suspend,
     Redraw,
     Close,
 }
 
-/// How a line is coloured.
+/// The tone of a line, which decides its colour.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Tone {
-    /// As other text.
+    /// Ordinary text.
     #[default]
     Plain,
-    /// Something succeeded.
+    /// Success.
     Good,
-    /// A person should look at it.
+    /// A warning for the person.
     Warn,
-    /// Something failed.
+    /// Failure.
     Bad,
     /// A detail.
     Dim,
 }
 
-/// Something that happened, on one line or a few.
+/// An event, on one line or a few.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogLine {
-    /// When it happened, in ms since 1970.
+    /// Time of the event, in ms since 1970.
     pub at_ms: i64,
     /// The line, or a few, without colours.
     pub text: String,
-    /// Its colour.
+    /// The tone of the line.
     pub tone: Tone,
 }
 
@@ -164,11 +165,11 @@ pub struct LogLine {
 pub struct LandOffer {
     /// The task that made it.
     pub task: TaskId,
-    /// What the task is about.
+    /// The task's subject.
     pub subject: String,
-    /// `2 files +10 -3`; empty if it is not known.
+    /// `2 files +10 -3`; empty if unknown.
     pub size: String,
-    /// Why nothing proves it; none if a check passed.
+    /// The reason why no check proves it; `None` if a check passed.
     pub unchecked: Option<String>,
 }
 
@@ -183,30 +184,30 @@ pub struct LandQuestion {
     pub offers: Vec<LandOffer>,
 }
 
-/// What is being typed, and for what.
+/// The purpose of the text being typed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Typing {
     /// A line for the lead, or a command.
     Line,
     /// The filter of a list.
     Filter,
-    /// What an act still needs.
+    /// The text that an act still needs.
     Text { team: String, act: Act, ask: String },
 }
 
 /// A question in the middle of the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Dialog {
-    /// Whether to do this.
+    /// Asks whether to perform this act.
     Confirm {
         question: String,
         more: String,
         team: String,
         act: Act,
     },
-    /// Whether to leave a session that this process directs.
+    /// Asks whether to leave a session that this process directs.
     Leave,
-    /// What lands at the end of the session.
+    /// Asks which work lands at the end of the session.
     Land {
         question: LandQuestion,
         chosen: BTreeSet<TaskId>,
@@ -214,73 +215,73 @@ pub(crate) enum Dialog {
     },
 }
 
-/// Which row of a list is chosen. The key finds it again when the list has changed.
+/// The chosen row of a list. The key finds the row again when the list has changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Cursor {
     pub(crate) key: Option<String>,
     pub(crate) index: usize,
 }
 
-/// Whether this process directs what is shown.
+/// This process's part in what is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Another process does, or none.
+    /// Another process directs it, or none.
     Watcher,
     /// This process directs this team.
     Session { team: String },
 }
 
-/// All of it.
+/// The whole state.
 #[derive(Debug)]
 pub(crate) struct Model {
-    /// ms since the epoch; there is no other clock.
+    /// Time in ms since the epoch; there is no other clock.
     pub(crate) now: i64,
     pub(crate) columns: u16,
     pub(crate) rows: u16,
     pub(crate) role: Role,
     pub(crate) scene: Arc<Scene>,
-    /// Whether a scene has come at all.
+    /// True if at least one scene has come.
     pub(crate) looked: bool,
-    /// The team that is shown, if somebody chose one.
+    /// The team that the person chose; `None` if they chose none.
     pub(crate) team: Option<String>,
     pub(crate) pane: Pane,
-    /// Where Esc goes.
+    /// The panes that Esc returns to.
     pub(crate) behind: Vec<Pane>,
     pub(crate) cursors: BTreeMap<Pane, Cursor>,
-    /// How far panes of text are scrolled.
+    /// The scroll position of panes with text.
     pub(crate) scrolls: BTreeMap<Pane, usize>,
     pub(crate) filter: String,
     pub(crate) typing: Option<Typing>,
     /// The line to the lead, with its history.
     pub(crate) line: Edit,
-    /// Everything else that is typed.
+    /// The line for all other text.
     pub(crate) edit: Edit,
     pub(crate) dialog: Option<Dialog>,
-    /// The dialog waits while a diff is looked at.
+    /// True if the dialog waits while the person looks at a diff.
     pub(crate) peeking: bool,
     pub(crate) help: bool,
-    /// The details of the chosen row have the whole pane.
+    /// True if the details of the chosen row fill the pane.
     pub(crate) expanded: bool,
     pub(crate) show_finished: bool,
-    /// Finished agents that were dismissed.
+    /// Finished agents that the person dismissed.
     pub(crate) dismissed: HashSet<AgentKey>,
     pub(crate) happened: VecDeque<LogLine>,
-    /// What became of the last thing that was asked for, until the next key.
+    /// The outcome of the last act, shown until the next key.
     pub(crate) said: Option<(Tone, String)>,
-    /// How many acts have not come to an end.
+    /// Number of unfinished acts.
     pub(crate) busy: usize,
     pub(crate) transcript: Transcript,
-    /// Whose changes are looked at, and what they are once that is known.
+    /// The agent or task whose changes are shown, and its changes; `None` until they are known.
     pub(crate) changes: Option<(ChangesOf, Option<Result<Changes, String>>)>,
-    /// When changes were asked for last.
+    /// Time of the last request for changes.
     pub(crate) changes_at: i64,
-    /// When another entry took the place of the chosen one that needs a person, by itself.
+    /// Time when the chosen entry that needs a person was replaced by another one without a key.
     pub(crate) moved_at: i64,
-    /// The entry that was answered last.
+    /// The last answered entry.
     pub(crate) answered: Option<String>,
-    /// The session is over; the view stays because somebody looks at something.
+    /// True if the session is over; the view remains because the person looks at something.
     pub(crate) over: bool,
-    /// The session is one of another process.
+    /// True if another process directs the session.
     pub(crate) follows: bool,
     pub(crate) colours: bool,
 }
@@ -331,7 +332,7 @@ impl Model {
         matches!(self.role, Role::Session { .. })
     }
 
-    /// Whether the work stops when this process ends.
+    /// True if the work stops when this process ends.
     pub(crate) fn directs(&self) -> bool {
         self.is_session() && !self.over && !self.follows
     }
@@ -342,7 +343,7 @@ impl Model {
         chosen.or_else(|| self.scene.teams.first())
     }
 
-    /// Its name, also before it was seen.
+    /// The name of the shown team, also before its first scene.
     pub(crate) fn team_name(&self) -> String {
         match (self.team(), &self.team) {
             (Some(team), _) => team.name.clone(),
@@ -375,8 +376,8 @@ impl Model {
         self.scrolls.get(&pane).copied().unwrap_or_default()
     }
 
-    /// When the view has to be drawn again although nothing happens, in ms from now: the clock,
-    /// while somebody works; a finished agent that folds away.
+    /// Time in ms until the view must be drawn again although nothing happens: for the clock while
+    /// an agent works, or to fold a finished agent away.
     pub(crate) fn next_tick(&self) -> Option<i64> {
         let team = self.team()?;
         let alive = team.agents.iter().any(|agent| agent.alive);

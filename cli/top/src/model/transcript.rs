@@ -1,5 +1,5 @@
-//! The transcript of the agent that is looked at: its last entries, which of them is chosen and
-//! which are unfolded.
+//! The transcript of the agent that the person looks at: its last entries, which of them is chosen
+//! and which are unfolded.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -7,41 +7,41 @@ use observe::live::{Happened, TranscriptEntry};
 
 use crate::model::AgentKey;
 
-/// How many lines of a text are shown until it is unfolded.
+/// Maximum lines of a text until it is unfolded.
 pub(crate) const FOLDED: usize = 4;
-/// How many entries are kept.
+/// Maximum number of kept entries.
 const KEPT: usize = 2000;
 
-/// What was read since the last time.
+/// The entries read since the last time.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct TranscriptNews {
-    /// The number of the first entry that is still there.
+    /// The number of the first entry that still exists.
     pub(crate) first: u64,
     /// The last entries: new ones, and those that may have changed.
     pub(crate) entries: Vec<TranscriptEntry>,
-    /// There is more before them.
+    /// True if there are earlier entries.
     pub(crate) earlier: bool,
-    /// Why it cannot be read, if it cannot.
+    /// The reason why the transcript cannot be read; `None` if it can.
     pub(crate) trouble: Option<String>,
 }
 
-/// What is shown of a transcript.
+/// The transcript as the view shows it.
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
     pub(crate) agent: Option<AgentKey>,
     pub(crate) entries: VecDeque<TranscriptEntry>,
     pub(crate) earlier: bool,
     pub(crate) trouble: Option<String>,
-    /// Something was read.
+    /// True if it was read at least once.
     pub(crate) read: bool,
-    /// The number of the chosen entry; none at the end, where new ones are followed.
+    /// The number of the chosen entry; `None` at the end, where the view follows new ones.
     pub(crate) at: Option<u64>,
     /// The numbers of unfolded entries.
     pub(crate) unfolded: BTreeSet<u64>,
 }
 
 impl Transcript {
-    /// From now on it is about this agent.
+    /// Starts with the transcript of this agent.
     pub(crate) fn begin(&mut self, agent: AgentKey) {
         *self = Self {
             agent: Some(agent),
@@ -77,7 +77,7 @@ impl Transcript {
         self.unfolded.retain(|number| *number >= first);
     }
 
-    /// Where the chosen entry stands; the last one where new ones are followed.
+    /// The position of the chosen entry; the last one where the view follows new ones.
     pub(crate) fn position(&self) -> usize {
         let last = self.entries.len().saturating_sub(1);
         let Some(at) = self.at else {
@@ -87,7 +87,7 @@ impl Transcript {
         found.unwrap_or(last)
     }
 
-    /// Chooses another entry; the last one is followed.
+    /// Chooses another entry; after the last one the view follows new ones.
     pub(crate) fn go(&mut self, by: isize) {
         let last = self.entries.len().saturating_sub(1);
         let to = self.position().saturating_add_signed(by).min(last);
@@ -105,7 +105,7 @@ impl Transcript {
         if !can_unfold(entry) {
             return false;
         }
-        // Else the next entry that comes would be the chosen one.
+        // Otherwise the next new entry would be the chosen one.
         self.at = Some(entry.number);
         if !self.unfolded.remove(&entry.number) {
             self.unfolded.insert(entry.number);
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(shown.at, Some(2), "what is looked at stays");
         shown.go(100);
         assert_eq!(shown.at, None, "the end is followed");
-        // It was cut off and begun again.
+        // The file was cut off and began again.
         shown.take(&key, news(9, entries(9..10, "again")));
         assert_eq!(shown.entries.len(), 1);
         let other = AgentKey {

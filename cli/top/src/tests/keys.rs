@@ -1,4 +1,4 @@
-//! Sequences of keys, and what they lead to.
+//! Sequences of keys, and their effects.
 
 use std::sync::Arc;
 
@@ -114,14 +114,14 @@ fn a_key_that_was_meant_for_another_request_answers_nothing() {
     keys(&mut model, "!");
     let mut next = scene();
     next.attention.remove(0);
-    // Somebody else has answered the first one; the second stands in its place now.
+    // Another person has answered the first one; the second is in its place now.
     update(&mut model, Message::Scene(Arc::new(next.clone())));
     assert_eq!(acts(keys(&mut model, "a")), []);
     assert!(shown(&model).contains("The list has just changed"));
     model.now += 1000;
     let approved = acts(keys(&mut model, "a"));
     assert!(matches!(&approved[..], [Act::Approve { request, .. }] if request == "plan-1"));
-    // What one has answered oneself goes away as expected.
+    // An entry that the person answered disappears as expected.
     next.attention.remove(0);
     update(&mut model, Message::Scene(Arc::new(next)));
     assert_eq!(acts(keys(&mut model, "a")), [Act::Retry { task: id(5) }]);
@@ -156,10 +156,10 @@ fn stopping_and_landing_ask_first_and_esc_changes_nothing() {
             feedback
         }]
     );
-    // Nothing is sent without a text, or after Esc.
+    // The view sends nothing without a text, or after Esc.
     assert_eq!(acts(keys(&mut model, "r\r")), []);
     assert_eq!(acts(keys(&mut model, "rhalf\x1b")), []);
-    // What has landed does not land again.
+    // Landed work does not land again.
     keys(&mut model, "\x1b/grammar\r");
     assert_eq!(acts(keys(&mut model, "l")), []);
     assert!(
@@ -173,7 +173,7 @@ fn stopping_and_landing_ask_first_and_esc_changes_nothing() {
 fn a_finished_agent_is_dismissed_and_folds_away_with_time() {
     let mut model = view();
     let rows = |model: &Model| crate::model::lists::agents(model).0.len();
-    // The one that failed long ago is folded, the one of ten seconds ago is there.
+    // The agent that failed long ago is folded, the one of ten seconds ago is shown.
     assert_eq!(rows(&model), 5);
     assert!(
         shown(&model).contains("3 finished, f shows them"),
@@ -183,7 +183,7 @@ fn a_finished_agent_is_dismissed_and_folds_away_with_time() {
     keys(&mut model, "↓↓↓↓");
     let (_, chosen) = crate::model::lists::chosen_agent(&model).unwrap();
     assert_eq!((chosen.name.as_str(), chosen.alive), ("mate-3", false));
-    // While somebody looks into it, it stays.
+    // It remains while the person reads it.
     keys(&mut model, "\r");
     model.now = NOW + 60_000;
     update(&mut model, Message::Tick);
@@ -245,7 +245,7 @@ fn what_is_typed_goes_to_the_lead_an_agent_or_the_board() {
             text: "keep it".into()
         }]
     );
-    // What is pasted is text, whatever it looks like.
+    // Pasted text is text, even if it looks like keys.
     let pasted = Message::Paste("q\nx\ny".into());
     assert_eq!(acts(update(&mut model, pasted)), []);
     let said = acts(keys(&mut model, "\r"));
@@ -297,7 +297,7 @@ fn changes_are_read_when_wanted_and_again_while_somebody_works() {
     assert_eq!(update(&mut model, Message::Tick), []);
     model.now += 5000;
     assert_eq!(update(&mut model, Message::Tick), [Effect::ReadChanges(of)]);
-    // Those of somebody else that come late are not shown.
+    // Late changes of another agent are not shown.
     keys(&mut model, "\x1b2");
     let wanted = keys(&mut model, "d");
     assert!(
@@ -316,7 +316,7 @@ fn the_choice_stays_with_what_was_chosen_when_the_list_changes() {
     update(&mut model, Message::Scene(Arc::new(next.clone())));
     let (_, chosen) = crate::model::lists::chosen_agent(&model).unwrap();
     assert_eq!(chosen.name, "mate-2");
-    // Where it is gone, its neighbour is chosen.
+    // If it has gone, its neighbour is chosen.
     next.teams[0].agents.retain(|agent| agent.name != "mate-2");
     update(&mut model, Message::Scene(Arc::new(next)));
     assert!(crate::model::lists::chosen_agent(&model).is_some());
@@ -465,7 +465,7 @@ fn a_watcher_reads_from_two_scenes_what_happened_between_them() {
             "✔ #4 Fix the writer is done",
         ]
     );
-    // A session is told by its director.
+    // The director reports a session's events.
     let mut model = session(scene());
     update(&mut model, Message::Scene(Arc::new(Scene::default())));
     assert!(model.happened.is_empty());

@@ -15,7 +15,7 @@ use ratatui::backend::TestBackend;
 use super::model::{Effect, Message, Model, Role};
 use super::{update::update, view};
 
-/// When all of it happens.
+/// The time of everything, in ms since 1970.
 const NOW: i64 = 1_790_000_000_000;
 
 fn watcher(size: (u16, u16), scene: Scene) -> Model {
@@ -70,7 +70,7 @@ fn picture(model: &Model) -> Terminal<TestBackend> {
     terminal
 }
 
-/// What can be read, row by row, without blanks at the end.
+/// The text on the screen, row by row, without blanks at the end.
 fn shown(model: &Model) -> String {
     let terminal = picture(model);
     let buffer = terminal.backend().buffer();
@@ -80,7 +80,7 @@ fn shown(model: &Model) -> String {
         let mut skip = 0;
         for x in 0..model.columns {
             let symbol = buffer[(x, y)].symbol();
-            // A wide glyph has the cell behind it, too.
+            // A wide glyph takes the next cell, too.
             if skip > 0 {
                 skip -= 1;
                 continue;

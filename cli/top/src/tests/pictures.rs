@@ -1,5 +1,5 @@
-//! Every pane at 80×24, 160×50 and 20×5. To accept what has changed: `INSTA_UPDATE=always cargo
-//! test -p ccb-top --lib`, and a look at the difference.
+//! Every pane at 80×24, 160×50 and 20×5. To accept changes, run `INSTA_UPDATE=always cargo test -p
+//! ccb-top --lib` and look at the difference.
 
 use insta::assert_snapshot;
 use ratatui::style::{Color, Modifier};
@@ -11,7 +11,7 @@ use crate::update::update;
 
 const SIZES: [(u16, u16); 3] = [(80, 24), (160, 50), (20, 5)];
 
-/// The view after these keys, with everything read that they ask for.
+/// The view after these keys, with everything read that they request.
 fn after(size: (u16, u16), typed: &str) -> Model {
     let mut model = watcher(size, scene());
     for c in typed.chars() {

@@ -1,4 +1,4 @@
-//! Bad luck and hostile text: the view stays up, keeps its columns, and says what it sees.
+//! Errors and hostile text: the view keeps running, keeps its columns, and shows the errors.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::model::transcript::TranscriptNews;
 use crate::model::{AgentKey, Effect, Message, Model};
 use crate::update::update;
 
-/// Everything that has been used against terminals and columns.
+/// Known attacks on terminals and columns.
 const HOSTILE: &str = "\x1b[2J\x1b]0;owned\x07\u{9b}31m\u{202e}drowssap\u{2066} שלום עולם \
     漢字かな 👨\u{200d}👩\u{200d}👧 e\u{301}\u{301}\u{301}\u{301}\u{301} \u{200b}\u{feff}z\u{e0041}\r\nsecond\tline";
 
@@ -24,7 +24,7 @@ fn key(id: &str) -> AgentKey {
     }
 }
 
-/// Looks at everything there is, in every size, and checks each cell.
+/// Opens every pane in every size, and checks each cell.
 fn look_everywhere(scene: &Scene, news: &TranscriptNews) {
     for size in SIZES {
         let mut model = watcher(size, scene.clone());
@@ -200,7 +200,7 @@ fn a_team_that_vanishes_stays_on_the_screen_with_what_became_of_it() {
         "{text}"
     );
     assert!(text.contains("team fixers is gone"), "{text}");
-    // All of it: there is nothing left to choose.
+    // The whole scene: nothing is left to choose.
     update(&mut model, Message::Scene(Arc::new(Scene::default())));
     for typed in [
         "\r", "d", "m", "x", "l", "r", "t", "a", "n", "]", "2\r", "4", "5", "6", "7", "!",

@@ -1,4 +1,4 @@
-//! What the commands of the keys do where no text is typed and no question is open.
+//! The effects of commands where no text is typed and no question is open.
 
 use observe::live::Act;
 use observe::live::{LandState, Need, TaskState};
@@ -11,10 +11,10 @@ use crate::model::lists::{self, chosen_agent, chosen_need, chosen_task};
 use crate::model::{AgentKey, ChangesOf, Cursor, Dialog, Effect, Model, Pane, Tone, Typing};
 use crate::view;
 
-/// What an agent is told that was denied something with one key.
+/// The reason that an agent gets when a person denies its request with one key.
 const NO: &str = "The person who watches said no.";
 
-/// So long after the list has changed by itself, a key may be meant for what was there before.
+/// Time in ms after a change of the list in which a key may be meant for the earlier list.
 const UNSEEN_MS: i64 = 700;
 
 pub(super) fn run(model: &mut Model, command: Command) -> Vec<Effect> {
@@ -59,7 +59,7 @@ pub(super) fn run(model: &mut Model, command: Command) -> Vec<Effect> {
     Vec::new()
 }
 
-/// Chooses a row; the pane remembers which by what it is, not by where it stands.
+/// Chooses a row; the pane remembers it by its key, not by its position.
 pub(super) fn choose(model: &mut Model, pane: Pane, index: usize) {
     let keys = lists::keys(model, pane);
     let index = index.min(keys.len().saturating_sub(1));
@@ -67,7 +67,8 @@ pub(super) fn choose(model: &mut Model, pane: Pane, index: usize) {
     model.cursors.insert(pane, Cursor { key, index });
 }
 
-/// After the lists have changed: what was chosen stays chosen; where it is gone, its neighbour is.
+/// Keeps the choice after the lists have changed; if the chosen row has gone, chooses its
+/// neighbour.
 pub(super) fn keep_in_view(model: &mut Model) {
     let panes: Vec<Pane> = model.cursors.keys().copied().collect();
     for pane in panes {
@@ -156,7 +157,7 @@ fn next_team(model: &mut Model) {
     }
 }
 
-/// Shows the changes of what is chosen: of the task in a list of tasks, else of the agent.
+/// Shows the changes of the chosen task in a list of tasks, else of the chosen agent.
 fn diff(model: &mut Model) -> Vec<Effect> {
     let by_task = matches!(
         model.pane,
@@ -193,8 +194,8 @@ pub(super) fn show_changes(model: &mut Model, of: ChangesOf) -> Vec<Effect> {
     vec![Effect::ReadChanges(of)]
 }
 
-/// Answers what is chosen. From another list than that of what needs a person, the whole question
-/// is shown first: nobody says yes to what they have not seen.
+/// Answers the chosen entry. From another list than that of what needs a person, the whole question
+/// is shown first: a person says yes only to what they have seen.
 fn answer(model: &mut Model, yes: bool) -> Vec<Effect> {
     let Some(one) = chosen_need(model).cloned() else {
         match lists::needs(model).is_empty() {
@@ -338,7 +339,7 @@ fn retry(model: &mut Model) -> Vec<Effect> {
     act(model, &team, Act::Retry { task: id })
 }
 
-/// Asks whether to stop whoever works; dismisses whoever has ended.
+/// Asks whether to stop a working agent; dismisses a finished one.
 fn stop(model: &mut Model) {
     let Some((team, agent)) = chosen_agent(model) else {
         model.say(Tone::Warn, "Choose an agent to stop it.");
@@ -373,7 +374,7 @@ fn stop(model: &mut Model) {
     });
 }
 
-/// Ctrl-C: a watcher leaves, a session stops its agents.
+/// Handles Ctrl-C: a watcher leaves, a session stops its agents.
 pub(super) fn interrupt(model: &mut Model) -> Vec<Effect> {
     match model.is_session() && !model.over {
         true => vec![Effect::Interrupt],
@@ -381,7 +382,7 @@ pub(super) fn interrupt(model: &mut Model) -> Vec<Effect> {
     }
 }
 
-/// Asks where this process directs what is shown; leaves at once where another one does.
+/// Asks if this process directs what is shown; leaves at once if another one does.
 fn quit(model: &mut Model) -> Vec<Effect> {
     if model.directs() {
         model.dialog = Some(Dialog::Leave);

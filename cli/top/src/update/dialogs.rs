@@ -1,4 +1,4 @@
-//! Questions in the middle of the screen, and what each key answers.
+//! Questions in the middle of the screen, and the answer of each key.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::command::{interrupt, show_changes};
 use crate::keys::Command;
 use crate::model::{ChangesOf, Dialog, Effect, LandQuestion, Model, Tone, Typing};
 
-/// Does it, or asks for the text it needs first.
+/// Performs the act, or first asks for the text it needs.
 pub(super) fn ask_or_act(model: &mut Model, team: &str, wanted: Act) -> Vec<Effect> {
     match wanted.asks_for() {
         Some(ask) => {
@@ -45,7 +45,7 @@ pub(super) fn landing_over(model: &mut Model) {
     }
 }
 
-/// A key that is no command: only a dialog may know it.
+/// Handles a key that is no command: only a dialog may know it.
 pub(super) fn other_key(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
     if model.help {
         model.help = false;
@@ -121,7 +121,7 @@ type Landing = (LandQuestion, BTreeSet<taskboard::TaskId>, usize);
 fn landing(model: &mut Model, dialog: Landing, command: Command, key: KeyEvent) -> Vec<Effect> {
     let (question, mut chosen, mut cursor) = dialog;
     let last = question.offers.len().saturating_sub(1);
-    // Unchecked work is chosen by itself, unless there is nothing else.
+    // Unchecked work must be chosen explicitly, unless there is nothing else.
     let checked = question
         .offers
         .iter()

@@ -1,4 +1,4 @@
-//! What each message changes, and what is to be done about it. Nothing here waits, reads a file or
+//! Applies each message to the model, and returns the effects. Nothing here waits, reads a file or
 //! looks at a clock.
 
 mod command;
@@ -15,10 +15,10 @@ use crate::model::lists;
 use crate::model::{AgentKey, Effect, Message, Model, Pane, Tone};
 use crate::news::news;
 
-/// While changes are looked at and somebody works, they are read again after so long, in ms.
+/// Interval in ms between two readings of the shown changes while an agent works.
 const CHANGES_EVERY_MS: i64 = 3000;
 
-/// Changes the model, and says what else is to be done.
+/// Changes the model, and returns the effects.
 pub(crate) fn update(model: &mut Model, message: Message) -> Vec<Effect> {
     let mut effects = match message {
         Message::Key(key) => {
@@ -46,7 +46,7 @@ pub(crate) fn update(model: &mut Model, message: Message) -> Vec<Effect> {
             Vec::new()
         }
         Message::Changes { of, result } => {
-            // Somebody may look at others by now.
+            // The person may look at other changes by now.
             if let Some((shown, changes)) = &mut model.changes
                 && *shown == of
             {
@@ -100,7 +100,7 @@ fn key_pressed(model: &mut Model, key: crossterm::event::KeyEvent) -> Vec<Effect
 }
 
 fn new_scene(model: &mut Model, scene: Arc<Scene>) {
-    // A session says itself what happens in it.
+    // A session reports its events itself.
     if model.looked && !model.is_session() {
         for one in news(&model.scene, &scene) {
             model.log(one);
@@ -110,7 +110,7 @@ fn new_scene(model: &mut Model, scene: Arc<Scene>) {
     model.scene = scene;
     model.looked = true;
     keep_in_view(model);
-    // Whoever is about to press a key must not answer what was not there a moment ago.
+    // A key that a person is about to press must not answer an entry that has just appeared.
     let now = lists::chosen_need(model).map(lists::need_key);
     let moved = before.is_some() && before != now && before != model.answered;
     if model.pane == Pane::Needs && moved {
@@ -131,7 +131,7 @@ fn done(model: &mut Model, result: Result<String, String>) {
     model.say(tone, text);
 }
 
-/// Closes the view, unless somebody is in the middle of something.
+/// Closes the view, unless the person looks at something or types.
 fn session_over(model: &mut Model) -> Vec<Effect> {
     model.over = true;
     model.dialog = None;
@@ -144,7 +144,7 @@ fn session_over(model: &mut Model) -> Vec<Effect> {
     Vec::new()
 }
 
-/// The transcript that is read is that of the chosen agent.
+/// Follows the transcript of the chosen agent.
 fn follow(model: &mut Model) -> Option<Effect> {
     if matches!(model.pane, Pane::Transcript | Pane::Changes) {
         return None;
@@ -175,7 +175,7 @@ fn read_changes_again(model: &mut Model) -> Option<Effect> {
     Some(Effect::ReadChanges(of))
 }
 
-/// Does this now.
+/// Performs the act now.
 pub(super) fn act(model: &mut Model, team: &str, act: Act) -> Vec<Effect> {
     model.busy += 1;
     model.say(Tone::Dim, format!("{} …", doing(&act)));
@@ -183,7 +183,7 @@ pub(super) fn act(model: &mut Model, team: &str, act: Act) -> Vec<Effect> {
     vec![Effect::Act { team, act }]
 }
 
-/// What is being done, while it is not done yet.
+/// The words for an act in progress.
 fn doing(act: &Act) -> &'static str {
     match act {
         Act::Message { .. } | Act::Say { .. } => "sending",
@@ -200,11 +200,11 @@ fn doing(act: &Act) -> &'static str {
     }
 }
 
-/// Looks at another pane; Esc comes back.
+/// Opens another pane; Esc comes back.
 pub(super) fn look_at(model: &mut Model, pane: Pane) {
     if model.pane != pane {
         model.behind.push(model.pane);
-        // Nobody goes back further.
+        // No person goes back further.
         let many = model.behind.len().saturating_sub(8);
         model.behind.drain(..many);
         model.pane = pane;

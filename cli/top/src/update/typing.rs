@@ -1,4 +1,4 @@
-//! The line that is being typed: to the lead, a filter, or what an act still needs.
+//! The line that a person types: to the lead, a filter, or the text of an act.
 
 use coordinator::session::Decision;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -43,7 +43,7 @@ pub(super) fn key(model: &mut Model, key: KeyEvent) -> Vec<Effect> {
             model.typing = None;
             return Vec::new();
         }
-        // Nothing is typed: back to the list.
+        // The line is empty: back to the list.
         KeyCode::Down if empty => {
             model.typing = None;
             return Vec::new();
@@ -158,7 +158,7 @@ fn line(model: &mut Model, text: &str) -> Vec<Effect> {
     act(model, &team, wanted)
 }
 
-/// `/quit` says what it wants, so nobody is asked again.
+/// Ends the session without a question, because `/quit` is explicit.
 fn quit(model: &mut Model) -> Vec<Effect> {
     if !model.directs() {
         return interrupt(model);

@@ -1,4 +1,4 @@
-//! Who is there: what each does, for how long, what it used and what it said last.
+//! The agents: what each does, for how long, what it used and what it said last.
 
 use observe::live::{AgentScene, TeamLife};
 use ratatui::Frame;
@@ -29,7 +29,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     let width = usize::from(left.width);
     let fold = u16::from(folded > 0);
     let room = usize::from(left.height.saturating_sub(fold));
-    // A second line for each where there is room for it and for what happened.
+    // Each agent gets a second line if there is room for it and for the events.
     let two = agents.len() * 2 + 4 <= room;
     let per = if two { 2 } else { 1 };
     let most = match agents.len() * per + 4 > room {
@@ -66,7 +66,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     }
 }
 
-/// The board below the agents where there is room for both; returns what is left.
+/// The board below the agents if there is room for both; returns the remaining area.
 fn board_in_short(frame: &mut Frame<'_>, model: &Model, area: Rect) -> Rect {
     let tasks = lists::tasks(model);
     if area.height < 12 || tasks.is_empty() || !model.filter.is_empty() {
@@ -99,7 +99,7 @@ fn rest(area: Rect, used: u16) -> Rect {
     }
 }
 
-/// How wide each column is.
+/// The width of each column.
 struct Columns {
     name: usize,
     kind: usize,
@@ -174,7 +174,7 @@ impl Columns {
     }
 }
 
-/// A fork stands behind its parent.
+/// A fork is indented below its parent.
 fn indent(agent: &AgentScene) -> usize {
     if agent.fork { 2 } else { 0 }
 }
@@ -186,7 +186,7 @@ fn task(agent: &AgentScene) -> String {
     }
 }
 
-/// What is wrong with it, else what it said or did last.
+/// The agent's trouble, else what it said or did last.
 fn second(agent: &AgentScene, width: usize) -> Line<'static> {
     let (words, style) = trouble(agent).unwrap_or_else(|| {
         let last = agent.last.as_deref().unwrap_or_default();
@@ -198,7 +198,7 @@ fn second(agent: &AgentScene, width: usize) -> Line<'static> {
     )
 }
 
-/// Why somebody should look at an agent, in words.
+/// The reason why a person should look at an agent, in words.
 pub(crate) fn trouble(agent: &AgentScene) -> Option<(String, ratatui::style::Style)> {
     if !agent.alive {
         let bad = agent.state.as_str() != "completed";
@@ -263,7 +263,7 @@ fn nobody(model: &Model, width: u16) -> Vec<Line<'static>> {
     }
 }
 
-/// What has happened, the newest at the bottom.
+/// The events, the newest at the bottom.
 fn log(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     if area.height < 3 || model.happened.is_empty() {
         return;
@@ -296,7 +296,7 @@ fn log(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     put(frame, rest(area, 1), lines);
 }
 
-/// `12:08:53`, UTC, as sessions print it.
+/// Time of day `12:08:53`, UTC, as sessions print it.
 fn clock(ms: i64) -> String {
     let text = store::clock::rfc3339(ms);
     text.get(11..19).unwrap_or_default().to_owned()

@@ -1,4 +1,5 @@
-//! What needs a person: in short below every pane, and as a list with the whole question.
+//! The entries that need a person: in short below every pane, and as a list with the whole
+//! question.
 
 use observe::live::{Act, Attention};
 use ratatui::Frame;
@@ -11,7 +12,7 @@ use crate::model::lists;
 use crate::model::{Model, Pane};
 use crate::text;
 
-/// How many rows it takes below other panes.
+/// Number of rows below other panes.
 pub(super) fn strip_height(model: &Model) -> u16 {
     let shown = model.pane != Pane::Needs && model.dialog.is_none();
     let most = match model.rows {
@@ -47,7 +48,7 @@ pub(super) fn strip(model: &Model, height: u16) -> Vec<Line<'static>> {
     lines
 }
 
-/// With the team's name where it is not the one that is shown.
+/// The entry in words, with the team's name if another team is shown.
 fn what(one: &Attention, model: &Model) -> String {
     let words = text::line(&one.what);
     match one.team == model.team_name() {
@@ -106,7 +107,7 @@ pub(super) fn detail(model: &Model, width: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// Which key does what about it; the first answers it.
+/// The keys for an entry and what they do; the first answers it.
 pub(super) fn keys(one: &Attention) -> Vec<(&'static str, &'static str)> {
     let mut keys = Vec::new();
     let has = |wanted: fn(&Act) -> bool| one.answers.iter().any(wanted);

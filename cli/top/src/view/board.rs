@@ -1,4 +1,4 @@
-//! The board: what is being done, what is stuck, what can start, what waits, what is done.
+//! The board: tasks that run, are stuck, can start, wait, or are done.
 
 use observe::live::{TaskScene, TaskState};
 use ratatui::Frame;
@@ -92,7 +92,7 @@ pub(super) fn cells(task: &TaskScene, width: usize) -> Vec<Span<'static>> {
     ]
 }
 
-/// What is worth knowing besides the subject: who, why not, what became of it.
+/// The words beside the subject: the agent, the reason for a wait, or the result.
 pub(super) fn aside(task: &TaskScene) -> (String, Style) {
     let owner = task.owner.as_deref().map(text::line).unwrap_or_default();
     match task.state {

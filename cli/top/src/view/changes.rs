@@ -1,4 +1,4 @@
-//! What the chosen agent or task has changed, as a coloured diff.
+//! The changes of the chosen agent or task, as a coloured diff.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;

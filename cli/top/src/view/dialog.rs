@@ -32,11 +32,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, model: &Model) {
     boxed(frame, model, lines, keys);
 }
 
-/// What is left beside a box is at least so wide, in columns.
+/// Minimum width of the area beside a box, in columns.
 const SHRED: u16 = 8;
 
-/// In a frame in the middle, over whatever is there.
-/// Where not all of it fits, the keys stay.
+/// Draws lines in a frame in the middle, over the pane. If not all of them fit, the keys are kept.
 pub(super) fn boxed(
     frame: &mut Frame<'_>,
     model: &Model,
@@ -51,7 +50,7 @@ pub(super) fn boxed(
     let mut width = u16::try_from(widest + 4)
         .unwrap_or(u16::MAX)
         .min(model.columns);
-    // No shreds of what is behind it at the sides.
+    // A narrower area beside the box would show only shreds of the pane.
     if model.columns - width < SHRED {
         width = model.columns;
     }
@@ -168,7 +167,7 @@ fn landing(
     (lines, keys)
 }
 
-/// What the key for all of them lands: unchecked work is chosen by itself.
+/// The words for the key that lands all: unchecked work must be chosen explicitly.
 fn all_of(question: &LandQuestion) -> &'static str {
     let unchecked = question
         .offers

@@ -1,4 +1,4 @@
-//! What stands around every pane: who and how far at the top, what can be typed at the bottom.
+//! The frame of every pane: team and progress at the top, the possible input at the bottom.
 
 use observe::live::{LeadScene, TeamLife, TeamScene};
 use ratatui::Frame;
@@ -16,10 +16,10 @@ use crate::text;
 /// The room for `  ? help  q leave`.
 const LAST_KEYS: usize = 19;
 
-/// How important something is that may have to be left out: 0 is never.
+/// A text with its rank: the highest rank is left out first, and rank 0 never.
 type Part = (u8, Span<'static>);
 
-/// As much as fits: the least important go first.
+/// The parts that fit: the least important are left out first.
 fn fit(mut parts: Vec<Part>, width: usize) -> Line<'static> {
     let total = |parts: &[Part]| -> usize {
         let all: usize = parts.iter().map(|(_, span)| span.width() + 2).sum();
@@ -227,7 +227,7 @@ fn typing_hint(model: &Model) -> String {
     }
 }
 
-/// What can be pressed now, or what became of what was.
+/// The possible keys, or the outcome of the last one.
 pub(super) fn hints(model: &Model) -> Line<'static> {
     let width = usize::from(model.columns);
     if let Some((tone, words)) = &model.said {
@@ -237,7 +237,7 @@ pub(super) fn hints(model: &Model) -> Line<'static> {
     let mut keys = keys_now(model);
     let mut line = Line::default();
     if let Some(words) = trouble(model).filter(|_| model.typing.is_none()) {
-        // It is worth more than the keys, which help shows as well.
+        // The trouble is worth more than the keys, which help shows as well.
         let room = width.saturating_sub(LAST_KEYS);
         let words = text::cut(&words, room);
         line.push_span(Span::styled(format!("{words}  "), BAD));
@@ -258,14 +258,14 @@ pub(super) fn hints(model: &Model) -> Line<'static> {
     line
 }
 
-/// What could not be read, or what became of the team, if there is something to say.
+/// The error of a read, or the end of the team; `None` if there is nothing to report.
 pub(super) fn trouble(model: &Model) -> Option<String> {
     let of_team = model.team().and_then(|team| team.troubles.first());
     let trouble = model.scene.troubles.first().or(of_team)?;
     Some(format!("⚠ {}", text::line(trouble)))
 }
 
-/// The keys that answer what is chosen.
+/// The keys that answer the chosen entry.
 fn answers(model: &Model) -> Vec<(&'static str, &'static str)> {
     let chosen = lists::chosen_need(model);
     chosen.map(attention::keys).unwrap_or_default()

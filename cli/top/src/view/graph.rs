@@ -1,4 +1,4 @@
-//! What waits for what, as a tree.
+//! The dependencies of tasks, as a tree.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;

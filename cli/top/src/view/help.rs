@@ -11,7 +11,7 @@ use crate::text;
 
 pub(super) fn draw(frame: &mut Frame<'_>, model: &Model) {
     let width = usize::from(model.columns).saturating_sub(4).min(90);
-    // Where there is little room, what keys do matters more than their second names.
+    // If there is little room, a key's effect matters more than its second name.
     let column = if width < 40 { width / 3 } else { 15 };
     let mut lines = vec![Line::styled(
         text::cut("Keys (any key closes this)", width),

@@ -9,7 +9,7 @@ use ratatui::widgets::Widget;
 use super::theme::{BOLD, CHOSEN, DIM};
 use crate::text;
 
-/// Puts lines into an area, from its top; what does not fit is left out.
+/// Puts lines into an area, from its top; lines that do not fit are left out.
 pub(super) fn put(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -37,14 +37,14 @@ pub(super) fn title(words: &str, width: u16) -> Line<'static> {
     ])
 }
 
-/// From which row on a list is shown so that the chosen one can be seen.
+/// The first shown row of a list, such that the chosen row can be seen.
 pub(super) fn first_row(chosen: usize, count: usize, room: usize) -> usize {
     let most = count.saturating_sub(room);
     chosen.saturating_sub(room / 2).min(most)
 }
 
 /// One row with several parts, filled up to `width` so that the whole of it can be marked. A chosen
-/// one has no colours of its own: reversed, each of them would be another background.
+/// row has no colours of its own: reversed, each of them would be another background.
 pub(super) fn row(mut parts: Vec<Span<'static>>, width: usize, chosen: bool) -> Line<'static> {
     if chosen {
         let used: usize = parts.iter().map(Span::width).sum();
@@ -57,7 +57,7 @@ pub(super) fn row(mut parts: Vec<Span<'static>>, width: usize, chosen: bool) -> 
     Line::from(parts)
 }
 
-/// Text below a title, from line `scroll` on, with how much is left.
+/// Text below a title, from line `scroll` on, with the number of remaining lines.
 pub(super) fn text(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -82,8 +82,8 @@ pub(super) fn text(
     put(frame, inner, lines.iter().skip(scroll).cloned());
 }
 
-/// The area to the right of a line that separates it from its left neighbour; all of it where
-/// there is none.
+/// The area to the right of a line that separates it from its left neighbour; the whole area if
+/// there is no neighbour.
 pub(super) fn beside(frame: &mut Frame<'_>, area: Rect) -> Rect {
     if area.x == 0 || area.width < 3 {
         return area;
@@ -97,7 +97,7 @@ pub(super) fn beside(frame: &mut Frame<'_>, area: Rect) -> Rect {
     }
 }
 
-/// A paragraph of somebody else's, wrapped.
+/// A paragraph of others' text, wrapped.
 pub(super) fn wrapped(
     words: &str,
     width: usize,

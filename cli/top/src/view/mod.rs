@@ -24,19 +24,19 @@ use ratatui::text::Line;
 use self::list::put;
 use super::model::{Model, Pane};
 
-/// From so many columns on, details stand beside the list and not below it.
+/// Minimum columns for showing details beside the list and not below it.
 const WIDE: u16 = 120;
-/// On fewer there is room for one thing only.
+/// Minimum columns for more than one thing.
 const LEAST_COLUMNS: u16 = 40;
 const LEAST_ROWS: u16 = 10;
 
-/// Where everything is.
+/// The areas of the screen.
 #[derive(Debug, Clone, Copy)]
 struct Places {
     header: Rect,
     tabs: Rect,
     body: Rect,
-    /// What needs a person, in short; without height if nothing does.
+    /// The entries that need a person, in short; its height is 0 if there are none.
     strip: Rect,
     line: Rect,
     hints: Rect,
@@ -91,7 +91,7 @@ fn halves(model: &Model, body: Rect, least_list: u16) -> (Rect, Rect) {
     (top, below)
 }
 
-/// How many rows the text of the present pane has room for.
+/// Number of rows for the text of the present pane.
 pub(crate) fn room(model: &Model) -> usize {
     let body = match is_tiny(model) {
         true => model.rows.saturating_sub(2),
@@ -100,7 +100,7 @@ pub(crate) fn room(model: &Model) -> usize {
     usize::from(body.saturating_sub(1).max(1))
 }
 
-/// How many rows the text of the present pane has, where it is scrolled.
+/// Number of rows of the text of the present pane, if it scrolls.
 pub(crate) fn length(model: &Model) -> usize {
     let width = usize::from(model.columns);
     match model.pane {
@@ -110,7 +110,7 @@ pub(crate) fn length(model: &Model) -> usize {
     }
 }
 
-/// What there is to say about the chosen row of a list.
+/// The details of the chosen row of a list.
 fn details(model: &Model, pane: Pane, width: usize) -> Vec<Line<'static>> {
     match pane {
         Pane::Board | Pane::Graph | Pane::Progress => task::lines(model, width),
@@ -120,7 +120,7 @@ fn details(model: &Model, pane: Pane, width: usize) -> Vec<Line<'static>> {
     }
 }
 
-/// Draws everything.
+/// Draws the whole screen.
 pub(crate) fn draw(frame: &mut Frame<'_>, model: &Model) {
     let area = frame.area();
     // The size is the model's; a screen that has just changed is drawn again at once.
@@ -171,7 +171,7 @@ fn body(frame: &mut Frame<'_>, model: &Model, area: Rect) {
     }
 }
 
-/// Only bold, dim and reverse are left.
+/// Keeps only bold, dim and reverse.
 fn without_colours(frame: &mut Frame<'_>) {
     for cell in &mut frame.buffer_mut().content {
         cell.fg = Color::Reset;

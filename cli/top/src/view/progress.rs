@@ -1,4 +1,5 @@
-//! Is it converging? Tasks done over time, what is left, what it costs, and what each task took.
+//! Shows whether the work converges: tasks done over time, the rest, the costs, and the effort of
+//! each task.
 
 use observe::live::{CheckState, RunProgress, TaskScene, TeamScene};
 use ratatui::Frame;
@@ -13,7 +14,7 @@ use crate::model::lists;
 use crate::model::{Model, Pane};
 use crate::text;
 
-/// How wide the names of the numbers are.
+/// Width of the names of the numbers.
 const NAME: usize = 12;
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
@@ -150,7 +151,7 @@ fn marked(team: &TeamScene, width: usize) -> Vec<Line<'static>> {
     marked.take(4).collect()
 }
 
-/// How many tasks were done by when, as a curve from nothing to all of them.
+/// The number of tasks done over time, as a curve from none to all of them.
 fn sparkline(progress: &RunProgress, now: i64, room: usize) -> String {
     let (Some((first, _)), true) = (progress.series.first(), room > 0) else {
         return "nothing yet".into();

@@ -65,7 +65,7 @@ pub(super) fn check_words(state: CheckState) -> (String, Style) {
     }
 }
 
-/// What was tried and what came of it, each compared with the one before.
+/// The attempts and their results, each compared with the one before.
 fn attempts(task: &TaskScene, width: usize) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     for (n, attempt) in task.attempts.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! Colours and glyphs. Only the terminal's own sixteen colours, and no background: so a light and a
-//! dark one both work.
+//! Colours and glyphs. Only the terminal's own sixteen colours, and no background, so that light
+//! and dark terminals both work.
 
 use observe::live::{AgentScene, LandState, Need, TaskScene, TaskState, TeamLife};
 use ratatui::style::{Color, Modifier, Style};
@@ -14,7 +14,7 @@ pub(super) const GOOD: Style = Style::new().fg(Color::Green);
 pub(super) const WARN: Style = Style::new().fg(Color::Yellow);
 pub(super) const BAD: Style = Style::new().fg(Color::Red);
 pub(super) const BUSY: Style = Style::new().fg(Color::Cyan);
-/// A key that can be pressed.
+/// A key that the person can press.
 pub(super) const KEY: Style = Style::new().fg(Color::Cyan).add_modifier(Modifier::BOLD);
 /// The chosen row.
 pub(super) const CHOSEN: Style = Style::new().add_modifier(Modifier::REVERSED);
@@ -29,7 +29,7 @@ pub(super) fn tone(tone: Tone) -> Style {
     }
 }
 
-/// What an agent's name is shown in: what its definition asks for.
+/// The style of an agent's name, by its definition's colour.
 pub(super) fn name(color: Option<&str>) -> Style {
     let color = match color {
         Some("red") => Color::Red,
@@ -66,7 +66,7 @@ pub(super) fn task(task: &TaskScene) -> (&'static str, Style) {
     }
 }
 
-/// What became of a finished task's work, in a word.
+/// The landing of a finished task's work, in a word.
 pub(super) fn landing(landing: LandState) -> Option<(&'static str, Style)> {
     match landing {
         LandState::Waiting => Some(("not landed", WARN)),

@@ -1,4 +1,4 @@
-//! A screen with room for one thing: how far it is, what needs a person, and the chosen list.
+//! A screen with room for one thing: progress, the need for a person, and the chosen list.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;

@@ -1,4 +1,4 @@
-//! What the chosen agent says and does, the newest at the bottom.
+//! The words and actions of the chosen agent, the newest at the bottom.
 
 use observe::live::{AgentScene, Happened, TranscriptEntry};
 use ratatui::Frame;
@@ -76,7 +76,7 @@ fn head(agent: &AgentScene, model: &Model, width: usize) -> Vec<Line<'static>> {
     lines
 }
 
-/// The lines around the chosen entry; the last ones where the end is followed.
+/// The lines around the chosen entry; the last ones where the view follows the end.
 fn window(model: &Model, width: usize, height: usize) -> Vec<Line<'static>> {
     let shown = &model.transcript;
     if let Some(trouble) = &shown.trouble {
@@ -106,7 +106,7 @@ fn window(model: &Model, width: usize, height: usize) -> Vec<Line<'static>> {
         }
         lines
     };
-    // From the chosen entry upwards until half is full, then downwards, then upwards again.
+    // Upwards from the chosen entry until half is full, then downwards, then upwards again.
     let mut lines = lines_of(at);
     lines.truncate(height.max(1) * 4);
     let (mut above, mut below) = (at, at + 1);
@@ -188,7 +188,7 @@ fn entry_lines(entry: &TranscriptEntry, width: usize, unfolded: bool) -> Vec<Lin
     }
 }
 
-/// A tool call on one line with how its result begins; all that is kept of it when unfolded.
+/// A tool call on one line with the beginning of its result; unfolded, everything kept of it.
 fn tool(
     name: &str,
     input: &str,
@@ -265,7 +265,7 @@ fn block(
     let mut lines = Vec::new();
     let mut more = 0;
     for line in text::lines(words) {
-        // What is folded anyway is not wrapped: it may be long.
+        // A folded line is not wrapped: it may be long.
         if !unfolded && lines.len() >= FOLDED {
             more += 1;
             continue;
