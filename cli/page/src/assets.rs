@@ -5,7 +5,7 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 const STYLE: &str = "text/css; charset=utf-8";
 const PICTURE: &str = "image/svg+xml";
 
-/// Path, kind and content of each.
+/// Path, media type and content of each file.
 const FILES: &[(&str, &str, &str)] = &[
     ("/", HTML, include_str!("assets/index.html")),
     ("/style.css", STYLE, include_str!("assets/style.css")),
@@ -22,7 +22,7 @@ const FILES: &[(&str, &str, &str)] = &[
     ("/timeline.js", SCRIPT, include_str!("assets/timeline.js")),
 ];
 
-/// The kind and content of the file at this path.
+/// The media type and content of the file at this path.
 pub(super) fn find(path: &str) -> Option<(&'static str, &'static str)> {
     let mut files = FILES.iter();
     let found = files.find(|(at, _, _)| *at == path);

@@ -1,4 +1,4 @@
-//! One connection, and which program is at its other end.
+//! One connection, and the program at its other end.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,8 +7,8 @@ use runs::peer::Peer;
 use tokio::net::TcpStream;
 use tokio::sync::OnceCell;
 
-/// A connection. Its program is looked up when a request needs that, and once: the processes of the whole
-/// machine are looked at.
+/// A connection. It looks up its program only when a request needs that, and once: the lookup reads
+/// all processes of the machine.
 #[derive(Debug)]
 pub(super) struct Connection {
     peer: SocketAddr,
@@ -25,7 +25,7 @@ impl Connection {
         })
     }
 
-    /// Who asks.
+    /// The program that sends the requests.
     pub(super) async fn peer(&self) -> &Peer {
         let (peer, own) = (self.peer, self.own);
         let find = || async move {

@@ -1,4 +1,5 @@
-//! The terminal of `ccb web`: Enter asks for a new address, and a person is told who came.
+//! The terminal of `ccb web`: Enter asks for a new address, and notices tell the person who came
+//! in.
 
 use std::collections::HashMap;
 use std::io::IsTerminal;
@@ -11,18 +12,18 @@ use term::style::{DIM, YELLOW};
 
 use super::host::Host;
 
-/// Notices that wait to be shown; more are lost.
+/// Maximum number of waiting notices; more are lost.
 const WAITING: usize = 64;
-/// Time in which one thing is said once: an agent can try a thousand times.
+/// Time in which a notice is shown only once: an agent can try a thousand times.
 const ONCE_IN: Duration = Duration::from_secs(60);
 
-/// Something that a person at the terminal should know.
+/// A notice for the person at the terminal.
 #[derive(Debug)]
 pub(super) struct Notice {
-    /// What it is about; notices about the same are one.
+    /// The subject; of several notices with one subject, the first is shown.
     pub(super) about: String,
     pub(super) text: String,
-    /// True if it may be bad.
+    /// True if the notice is a warning.
     pub(super) bad: bool,
 }
 
@@ -36,7 +37,7 @@ pub(super) struct Console {
 }
 
 impl Console {
-    /// With the end that takes notices. `attended`: a person sees what is printed.
+    /// The terminal, and the end that takes notices. `attended`: a person sees the output.
     pub(super) fn new(attended: bool) -> (Self, SyncSender<Notice>) {
         let (to, notices) = sync_channel(WAITING);
         let console = Self {
@@ -64,7 +65,7 @@ impl Console {
         ) {
             return false;
         }
-        // One that reads in the background is stopped.
+        // A process that reads in the background is stopped.
         let in_front = rustix::termios::tcgetpgrp(&stdin);
         if in_front != Ok(rustix::process::getpgrp()) {
             return false;
@@ -80,7 +81,7 @@ impl Console {
         }
     }
 
-    /// Shows the notices that have come.
+    /// Shows the waiting notices.
     pub(super) fn show(&mut self, host: &mut dyn Host) {
         self.shown.retain(|_, at| at.elapsed() < ONCE_IN);
         while let Ok(notice) = self.notices.try_recv() {

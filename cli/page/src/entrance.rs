@@ -1,9 +1,9 @@
 //! One-time codes, and the browsers that came in with one.
 //!
 //! An address is not a secret for long: it is on a screen, in the arguments of the browser, in its
-//! history. So it has a code that lets in one browser, once, within a minute. The browser gets a cookie
-//! of its own; if somebody else comes with the same code, the cookie it gave ends, because one of the
-//! two has taken the address from the other.
+//! history. So it has a code that lets in one browser, once, within a minute. The browser gets its
+//! own cookie; if another program comes with the same code, the cookie ends, because one of the two
+//! has taken the address from the other.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use super::secret::{same, secret};
 
-/// Time in which a code can be used.
+/// Time in which a code is valid.
 pub(super) const GOOD_FOR: Duration = Duration::from_secs(60);
-/// Codes that are remembered, used or not.
+/// Maximum number of remembered codes, used or not.
 const CODES: usize = 32;
-/// Browsers that are signed in at a time; one more signs the oldest out.
+/// Maximum number of signed-in browsers; one more signs the oldest out.
 const BROWSERS: usize = 256;
 
 /// Lets browsers in.
@@ -35,23 +35,23 @@ struct Code {
     used: Option<Use>,
 }
 
-/// Who came in with a code.
+/// The program that came in with a code.
 #[derive(Debug)]
 struct Use {
     by: String,
     cookie: String,
 }
 
-/// What becomes of somebody who comes with a code.
+/// The result of coming with a code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Entry {
     /// This cookie lets the browser in from now on.
     In(String),
-    /// The code let this very browser in before, which comes again.
+    /// The code let in this same browser before.
     Again,
-    /// The code is older than it may be, or ccb has never made it.
+    /// The code has expired, or ccb never made it.
     Old,
-    /// The code let in this program, which is signed out now.
+    /// The code was used by this program, which is signed out now.
     Taken(String),
 }
 
@@ -68,7 +68,7 @@ impl Entrance {
         text
     }
 
-    /// True if this is one of the codes that are remembered.
+    /// True if this is one of the remembered codes.
     pub(super) fn has_made(&self, code: &str) -> bool {
         self.inner()
             .codes
@@ -76,7 +76,7 @@ impl Entrance {
             .any(|known| same(&known.text, code))
     }
 
-    /// Lets in whoever comes with `code`: `by`, in words, with these cookies.
+    /// Lets in the program `by`, which comes with `code` and these cookies.
     pub(super) fn enter(&self, code: &str, by: &str, cookies: &[&str], now: Instant) -> Entry {
         let mut inner = self.inner();
         let Inner {
@@ -107,14 +107,14 @@ impl Entrance {
         }
     }
 
-    /// A cookie for a browser that proved otherwise who it is.
+    /// A cookie for a browser that proved its right without a code.
     pub(super) fn new_cookie(&self) -> String {
         let cookie = secret();
         push(&mut self.inner().cookies, cookie.clone(), BROWSERS);
         cookie
     }
 
-    /// True if a browser that is signed in has this cookie.
+    /// True if this is the cookie of a signed-in browser.
     pub(super) fn knows(&self, cookie: &str) -> bool {
         self.inner().cookies.iter().any(|known| same(known, cookie))
     }
@@ -124,7 +124,7 @@ impl Entrance {
     }
 }
 
-/// Adds one; the oldest goes if there are more than `most`.
+/// Adds one; drops the oldest if there are more than `most`.
 fn push<T>(all: &mut VecDeque<T>, one: T, most: usize) {
     all.push_back(one);
     if all.len() > most {
@@ -167,14 +167,14 @@ mod tests {
         let (entrance, now) = (Entrance::default(), Instant::now());
         let code = entrance.new_code(now);
         let first = enter(&entrance, &code, now);
-        // The same browser goes back.
+        // The same browser comes again.
         let again = entrance.enter(&code, "firefox", &["other", &first], now);
         assert_eq!(again, Entry::Again);
         assert!(entrance.knows(&first));
         let second = entrance.enter(&code, "curl", &["other"], now);
         assert_eq!(second, Entry::Taken("firefox".into()));
         assert!(!entrance.knows(&first));
-        // A new code is a new start, and an old address takes nothing from anybody.
+        // A new code works, and an old address signs no browser out.
         let code = entrance.new_code(now);
         let cookie = enter(&entrance, &code, now);
         let late = entrance.enter(&code, "curl", &[], now + GOOD_FOR);

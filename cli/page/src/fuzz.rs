@@ -1,4 +1,4 @@
-//! Fuzz target: what somebody sends to the page's address; see [`store::fuzz`].
+//! Fuzz target: bytes that any program sends to the page's address; see [`store::fuzz`].
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -18,13 +18,13 @@ use super::routes::Wish;
 use super::secret::TokenProof;
 use super::state::Seen;
 
-/// No input has it, unless somebody wrote it there.
+/// A token that no input has, unless a person wrote it there.
 const TOKEN: &str = "never-in-any-input-0123456789abcdef";
 
 /// The targets of the page.
 pub const TARGETS: &[Target] = &[("page_request", page_request)];
 
-/// A connection's bytes: without the secret, nothing is let through.
+/// A connection's bytes: without the secret, no request passes.
 fn page_request(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     if let Some(seen) = Seen::parse(&text) {
@@ -42,14 +42,14 @@ fn page_request(data: &[u8]) {
     }
 }
 
-/// Whether the input does not have the token.
+/// True if the input does not have the token.
 fn memchr_free(data: &[u8]) -> bool {
     !data
         .windows(TOKEN.len())
         .any(|part| part == TOKEN.as_bytes())
 }
 
-/// Whether a request of this connection would be answered.
+/// True if a request of this connection would be answered.
 fn lets_through(guard: &Guard, data: &[u8]) -> bool {
     let through = Cell::new(false);
     let runtime = tokio::runtime::Builder::new_current_thread().build();
@@ -73,7 +73,7 @@ fn lets_through(guard: &Guard, data: &[u8]) -> bool {
                 Ok::<_, std::convert::Infallible>(refused)
             }
         });
-        // The answers have no room beyond what was asked; who does not read them is not waited for.
+        // The buffer for answers is small; without a reader the server would wait forever.
         let reading = async {
             let mut answers = Vec::new();
             tokio::io::AsyncReadExt::read_to_end(&mut client, &mut answers)

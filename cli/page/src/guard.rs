@@ -1,8 +1,10 @@
-//! Who may ask: a browser that came in with a one-time code or a token; and only pages of our own.
+//! Decides which requests are answered: those of a browser that came in with a one-time code or a
+//! token, and of our own pages only.
 //!
-//! A page of another origin can send requests here, and a name it owns can be made to mean this
-//! machine. So every request must name us by an address, not by a name somebody else owns; what a
-//! browser says about where a request comes from must be this page; and nothing is answered without a secret.
+//! A page of another origin can send requests here, and its owner can make a name it owns resolve
+//! to this machine. So every request must name us by an address, not by a name that another party
+//! owns; the origin that a browser reports must be this page; and no request is answered without a
+//! secret.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
@@ -15,18 +17,19 @@ use super::refused::Refused;
 use super::secret::TokenProof;
 use super::tls::Names;
 
-/// How a browser says where a request comes from.
+/// The header in which a browser reports the origin of a request.
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// What decides who may ask.
+/// Decides which requests are answered.
 #[derive(Debug)]
 pub(super) struct Guard {
     entrance: Entrance,
-    /// Proves the token of programs and of browsers on other machines; none without a file of it.
+    /// The proof of the token for programs and for browsers on other machines; `None` without a
+    /// token file.
     token: Option<TokenProof>,
-    /// Where requests are taken.
+    /// The address of the server.
     at: SocketAddr,
-    /// The names of the certificate; none over plain HTTP.
+    /// The names of the certificate; `None` over plain HTTP.
     names: Option<Names>,
 }
 
@@ -71,8 +74,8 @@ impl Guard {
         self.entrance.has_made(code)
     }
 
-    /// Lets in a browser that comes with `code`; `by` says in words which. The header that it is to
-    /// keep, or none if it has that already.
+    /// Lets in the browser `by`, which comes with `code`. Returns the header with its cookie;
+    /// `None` if it already has the cookie.
     pub(super) fn enter(
         &self,
         code: &str,
@@ -88,41 +91,42 @@ impl Guard {
         }
     }
 
-    /// Lets in a browser that has sent the token; the header that it is to keep.
+    /// Lets in a browser that has sent the token; returns the header with its cookie.
     pub(super) fn enter_with_token(&self) -> String {
         self.set_cookie(&self.entrance.new_cookie())
     }
 
-    /// True if a browser can be asked for a token.
+    /// True if ccb can ask a browser for a token.
     pub(super) fn has_token(&self) -> bool {
         self.token.is_some()
     }
 
-    /// What a browser keeps. Others on the same address have other names for theirs: cookies know no ports.
+    /// The name of the cookie. Servers on other ports of this address use other names: cookies do
+    /// not distinguish ports.
     fn name(&self) -> String {
         format!("ccb-{}", self.at.port())
     }
 
-    /// The header that lets a browser in.
+    /// The header that sets the cookie.
     fn set_cookie(&self, value: &str) -> String {
         let name = self.name();
         let secure = if self.names.is_some() { "; Secure" } else { "" };
         format!("{name}={value}; Path=/; HttpOnly; SameSite=Strict{secure}")
     }
 
-    /// True if this is the token that a file proves.
+    /// True if the token fits the proof in the file.
     pub(super) fn is_token(&self, given: &str) -> bool {
         self.token.as_ref().is_some_and(|token| token.proves(given))
     }
 
-    /// Whether a request is for us and from nobody else's page.
+    /// Refuses a request that is not for us or comes from another page.
     pub(super) fn is_ours(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), Refused> {
         let mut hosts = headers.get_all(HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else {
             return Err(Refused::Ambiguous);
         };
-        // Browsers know the length of what they send. hyper refuses two lengths, and drops one beside
-        // an encoding.
+        // Browsers know the length of what they send. hyper refuses two lengths, and drops one
+        // beside an encoding.
         if headers.contains_key(TRANSFER_ENCODING) {
             return Err(Refused::Ambiguous);
         }
@@ -130,7 +134,7 @@ impl Guard {
         let host = host
             .filter(|host| self.names_us(host))
             .ok_or(Refused::Host)?;
-        // The first line can name a host, too, and counts more than the header.
+        // The first line can name a host, too, and takes precedence over the header.
         if uri.authority().is_some_and(|named| named.as_str() != host) {
             return Err(Refused::Ambiguous);
         }
@@ -143,8 +147,8 @@ impl Guard {
         Ok(())
     }
 
-    /// Whether what is asked for may be answered. What changes something has to say that it comes from
-    /// our page, or bear the token, which no other page can add.
+    /// Refuses a request without a secret. A request that changes something must come from our
+    /// page, or bear the token, which no other page can add.
     pub(super) fn may(&self, headers: &HeaderMap, changes: bool) -> Result<(), Refused> {
         if self.bears_token(headers) {
             return Ok(());
@@ -163,8 +167,8 @@ impl Guard {
         }
     }
 
-    /// An address, the one name that always means this machine, or a name of our certificate,
-    /// with our port. A browser leaves the usual port out.
+    /// True for an address, the one name that always means this machine, or a name of our
+    /// certificate, with our port. A browser leaves out the usual port.
     fn names_us(&self, host: &str) -> bool {
         if let Ok(at) = host.parse::<SocketAddr>() {
             return at.port() == self.at.port();
@@ -189,7 +193,7 @@ impl Guard {
         given.is_some_and(|given| self.is_token(given))
     }
 
-    /// The values of our cookie that a browser sent.
+    /// The values of our cookie in a request.
     fn cookies<'a>(&self, headers: &'a HeaderMap) -> impl Iterator<Item = &'a str> {
         let name = self.name();
         let given = headers.get_all(COOKIE).iter();
@@ -317,7 +321,7 @@ mod tests {
         );
         let good = format!("other=1; {cookie}");
         assert_eq!(guard.may(&headers(&[("cookie", &good)]), false), Ok(()));
-        // What changes something has to come from our page.
+        // A request that changes something has to come from our page.
         let said = guard.may(&headers(&[("cookie", &good)]), true);
         assert_eq!(said, Err(Refused::Origin));
         assert_eq!(

@@ -21,7 +21,7 @@ pub struct Options {
     pub opens_browser: bool,
 }
 
-/// What the page prints, and when it ends.
+/// The program's output, and the signal to end.
 pub trait Host {
     /// True if answers are JSON.
     fn is_json(&self) -> bool;

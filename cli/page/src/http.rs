@@ -1,4 +1,4 @@
-//! Small things of HTTP: bodies, headers, queries.
+//! Small parts of HTTP: bodies, headers, queries.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,7 +10,7 @@ use serde_json::Value;
 use store::{Category, Failure};
 use tokio::sync::mpsc;
 
-/// What the page may load: its own files and nothing else.
+/// The policy: a page may load its own files and nothing else.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; \
     img-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -84,7 +84,7 @@ pub(super) fn json(status: StatusCode, value: &Value) -> Response<Out> {
     text(status, "application/json", value.to_string())
 }
 
-/// What went wrong, as every command says it.
+/// The answer to a failed request: the JSON of the failure.
 pub(super) fn failure(error: &Failure) -> Response<Out> {
     let status = match error.category() {
         Category::NotFound => StatusCode::NOT_FOUND,
@@ -95,7 +95,7 @@ pub(super) fn failure(error: &Failure) -> Response<Out> {
     json(status, &error.to_json())
 }
 
-/// Events as they come.
+/// An answer that streams events.
 pub(super) fn events(from: mpsc::Receiver<Bytes>) -> Response<Out> {
     response(StatusCode::OK, "text/event-stream", Out::Stream(from))
 }

@@ -30,7 +30,7 @@
 //! | `secret.rs` | secrets, and the file that proves a token |
 //! | `connection.rs` | which program is at the other end |
 //! | `routes/sign_in.rs` | how a browser comes in |
-//! | `console.rs` | the terminal: Enter, and what a person is told |
+//! | `console.rs` | the terminal: Enter, and notices for the person |
 //! | `routes/` | what can be asked |
 //! | `watcher.rs`, `pieces.rs`, `state.rs` | looks, cuts into pieces, and knows which browser lacks which |
 //! | `transcript.rs` | follows one agent |

@@ -11,14 +11,14 @@ use observe::live::{
 use serde_json::{Value, json};
 use store::text::clean_cut;
 
-/// How much of a text is in a list, in characters.
+/// Maximum characters of a text in a list.
 const SHORT: usize = 240;
 
-/// What may have changed: a piece's name, and its JSON; none if it is gone.
+/// A possible change: a piece's name, and its JSON; `None` if it was removed.
 pub(super) type Change = (String, Option<String>);
 
-/// The pieces that may differ between two scenes. What is the same in both is not written again: of
-/// thousands of tasks, few change at a time.
+/// The pieces that may differ between two scenes. Equal parts are not written again: of thousands
+/// of tasks, few change at a time.
 pub(super) fn changes(before: &Scene, now: &Scene) -> Vec<Change> {
     let mut all = Changes(Vec::new());
     let names: Vec<&str> = now.teams.iter().map(|team| team.name.as_str()).collect();
@@ -45,7 +45,7 @@ pub(super) fn changes(before: &Scene, now: &Scene) -> Vec<Change> {
     all.0
 }
 
-/// What may have changed so far.
+/// The possible changes so far.
 struct Changes(Vec<Change>);
 
 impl Changes {
@@ -104,7 +104,7 @@ impl Changes {
     }
 }
 
-/// What waits for what. Of its own, because it is long and seldom changes.
+/// The dependencies of tasks. A piece of its own, because it is long and seldom changes.
 fn graph(graph: &GraphScene) -> Value {
     json!({"edges": graph.edges, "criticalPath": graph.critical_path})
 }
@@ -172,7 +172,7 @@ fn land_word(state: LandState) -> &'static str {
     }
 }
 
-/// What a list shows of a task.
+/// A task as a list shows it.
 fn task_line(task: &TaskScene) -> Value {
     json!({
         "id": task.id,
@@ -190,7 +190,7 @@ fn task_line(task: &TaskScene) -> Value {
     })
 }
 
-/// All there is to know of a task.
+/// A task with all details.
 pub(super) fn task_whole(task: &TaskScene) -> Value {
     let mut json = task_line(task);
     let attempt = |one: &observe::live::AttemptScene| {
@@ -270,7 +270,7 @@ fn attention(one: &Attention) -> Value {
     })
 }
 
-/// Something a person can do, as the page sends it back.
+/// A possible action of the person, in the form that the page sends back.
 fn answer(act: &Act, team: &str) -> Value {
     json!({
         "act": act,

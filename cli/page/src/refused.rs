@@ -1,23 +1,23 @@
-//! Why a request is refused, in words and as a status.
+//! Reasons for refusing a request, in words and as a status.
 
 use hyper::{Response, StatusCode};
 
 use super::http::{self, Out};
 
-/// Why a request is refused.
+/// The reason for refusing a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Refused {
     /// Two readers of it could understand two requests.
     Ambiguous,
-    /// It is for another name: a page may have made that name mean this machine.
+    /// It names another host: a page may have made that name resolve to this machine.
     Host,
-    /// It comes from a page of somebody else.
+    /// It comes from a page of another origin.
     Origin,
     /// It has no secret, or a wrong one.
     Secret,
-    /// Its code is too old.
+    /// Its code has expired.
     Old,
-    /// Somebody else, in words, came with its code.
+    /// Another program, in words, came with its code.
     Taken(String),
     /// An agent, in words, sent it, or may have.
     Agent(String),
@@ -26,7 +26,7 @@ pub(super) enum Refused {
 }
 
 impl Refused {
-    /// In words, for whoever made the request.
+    /// The reason in words, for the person or program that sent the request.
     pub(super) fn words(&self) -> String {
         const ANOTHER: &str =
             "For a new address press Enter in the terminal of `ccb web`, or start it again.";

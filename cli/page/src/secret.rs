@@ -1,4 +1,4 @@
-//! Secrets: made, compared, and the token whose proof is in a file.
+//! Secrets: creation, comparison, and the token whose proof is in a file.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use store::Failure;
 use store::atomic::{self, Durability};
 
-/// What stands before the proof of a token.
+/// The prefix of a token's proof.
 const KIND: &str = "sha256:";
 
 /// A new secret: 122 random bits.
@@ -15,7 +15,7 @@ pub(super) fn secret() -> String {
     uuid::Uuid::new_v4().simple().to_string()
 }
 
-/// Compares in a time that says nothing about where the two differ.
+/// True if the two are equal. The time it takes does not reveal where they differ.
 pub(super) fn same(one: &str, other: &str) -> bool {
     let (one, other) = (one.as_bytes(), other.as_bytes());
     let differ = |(a, b): (&u8, &u8)| a ^ b;
@@ -28,8 +28,8 @@ pub(super) fn same(one: &str, other: &str) -> bool {
             == 0
 }
 
-/// The SHA-256 of a token. It tells the token from any other text and cannot be turned back into it, so
-/// a file may hold it that agents can read.
+/// The SHA-256 of a token. It distinguishes the token from any other text and cannot be reversed,
+/// so a file that agents can read may hold it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TokenProof(String);
 
@@ -70,7 +70,7 @@ impl TokenProof {
     }
 }
 
-/// Makes a new token and writes its proof to `path`; the token is nowhere else.
+/// Makes a new token and writes its proof to `path`; no file holds the token.
 pub fn make_token(path: &Path) -> Result<String, Failure> {
     let token = format!("{}{}", secret(), secret());
     let dir = match path.parent() {
@@ -106,7 +106,7 @@ mod tests {
         assert!(next != token && !TokenProof::read(&path).unwrap().proves(&token));
         let names: Vec<_> = std::fs::read_dir(dir.path()).unwrap().collect();
         assert_eq!(names.len(), 1, "nothing is left beside it: {names:?}");
-        // What earlier versions took: the token itself.
+        // Earlier versions had the token itself in the file.
         atomic::replace(dir.path(), &path, token.as_bytes(), Durability::Relaxed).unwrap();
         let error = TokenProof::read(&path).unwrap_err();
         assert!(error.hint().unwrap_or_default().contains("--new-token"));

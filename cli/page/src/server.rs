@@ -1,4 +1,4 @@
-//! Listens, lets in and answers, until Ctrl-C.
+//! Listens, accepts connections and answers, until Ctrl-C.
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
@@ -29,18 +29,18 @@ use super::state::State;
 use super::tls::Tls;
 use super::watcher::Watcher;
 
-/// How many connections there can be.
+/// Maximum number of connections.
 const CONNECTIONS: usize = 256;
-/// How long a request may take to arrive.
+/// Maximum time for a request to arrive.
 const ARRIVES: Duration = Duration::from_secs(10);
-/// How often is looked whether to end.
+/// Poll interval for a shutdown request.
 const SLICE: Duration = Duration::from_millis(100);
 
 /// Serves the page until `host` says that it should end.
 pub fn run(options: &Options, workplace: &Workplace, host: &mut dyn Host) -> Result<(), Failure> {
-    // What lets somebody in is in our memory alone; other processes of this user must not look there.
+    // The secrets are in our memory alone; other processes of this user must not read it.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).ok();
-    // Where earlier versions left an address that never expired.
+    // Earlier versions left an address here that never expired.
     atomic::remove(&workplace.home().ours().join("web.html"))?;
     let (token, tls) = (token(options)?, Tls::of(options)?);
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -48,12 +48,12 @@ pub fn run(options: &Options, workplace: &Workplace, host: &mut dyn Host) -> Res
         .build()
         .map_err(|error| Failure::internal(format!("no event loop: {error}")))?;
     let served = runtime.block_on(serve(options, (token, tls), workplace, host));
-    // Whoever still waits for a diff does not keep the process.
+    // A client that still waits for a diff does not keep the process alive.
     runtime.shutdown_background();
     served
 }
 
-/// The proof of the token, if a file of it was named.
+/// The proof of the token; `None` without a token file.
 fn token(options: &Options) -> Result<Option<TokenProof>, Failure> {
     match &options.token_file {
         Some(path) => Ok(Some(TokenProof::read(path)?)),
@@ -105,7 +105,7 @@ async fn serve(
         let Ok(Ok((stream, _))) = accepted else {
             continue;
         };
-        // One too many is closed; a browser tries again.
+        // A connection over the limit is closed; a browser tries again.
         if let Ok(place) = Arc::clone(&places).try_acquire_owned() {
             tokio::spawn(welcome(Arc::clone(&server), tls.clone(), stream, place));
         }
@@ -115,7 +115,7 @@ async fn serve(
     Ok(())
 }
 
-/// Answers what comes over a connection, which keeps its place until it ends.
+/// Answers the requests of a connection, which keeps its place until it ends.
 async fn welcome(
     server: Arc<Server>,
     tls: Option<Tls>,
@@ -156,7 +156,7 @@ async fn answer(
     }
 }
 
-/// Takes the address, or on loopback the next free one if its usual port is taken.
+/// Binds the address, or on loopback the next free one if its usual port is taken.
 async fn listen(at: SocketAddr) -> Result<TcpListener, Failure> {
     match TcpListener::bind(at).await {
         Ok(listener) => Ok(listener),
@@ -205,16 +205,17 @@ fn announce(
     )
 }
 
-/// Opens the page in the user's browser, if there is one. Others can see the arguments of programs:
-/// the address lets in one browser, agents and other users are refused, and a person is told if somebody
-/// was faster. A file would tell no fewer, because agents read what their user reads.
+/// Opens the page in the user's browser, if there is one. Other users can see the arguments of
+/// programs: the address lets in one browser, agents and other users are refused, and a notice
+/// tells the person if another program was faster. A file would be no safer, because agents read
+/// what their user reads.
 fn open(url: &str) {
     let program = if cfg!(target_os = "macos") {
         "open"
     } else {
         "xdg-open"
     };
-    // Without a browser the address is on the screen.
+    // Without a browser, the address is on the screen.
     Command::new(program)
         .arg(url)
         .stdin(Stdio::null())

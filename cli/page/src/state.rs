@@ -1,7 +1,7 @@
-//! What browsers know: named pieces of JSON, each with the number of the change that made it so.
+//! The state that browsers know: named pieces of JSON, each with the number of its last change.
 //!
-//! A browser that has seen everything up to a number is sent the pieces that changed after it. So one
-//! that comes back after an hour misses nothing, and nothing has to be remembered for it.
+//! A browser that has seen everything up to a number gets the pieces that changed after it. So a
+//! browser that comes back after an hour misses nothing, and the server remembers nothing about it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 use super::pieces::Change;
 
-/// How many names of pieces that are gone are remembered.
+/// Maximum number of remembered names of removed pieces.
 const GONE: usize = 20_000;
 
 /// All pieces, for any number of browsers.
@@ -23,7 +23,7 @@ pub(super) struct State {
 
 #[derive(Debug)]
 struct Inner {
-    /// Tells this server from one before, whose numbers mean nothing here.
+    /// Identifies this server: the numbers of an earlier one mean nothing here.
     epoch: String,
     seq: u64,
     pieces: HashMap<String, Piece>,
@@ -34,20 +34,20 @@ struct Inner {
 #[derive(Debug)]
 struct Piece {
     seq: u64,
-    /// None if it is gone.
+    /// `None` if the piece was removed.
     json: Option<Arc<str>>,
 }
 
-/// What to tell a browser.
+/// An update for a browser.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Update {
-    /// Up to where it knows everything then.
+    /// The browser's state after the update.
     pub(super) seen: Seen,
     /// One JSON document.
     pub(super) json: String,
 }
 
-/// Up to where a browser knows everything.
+/// The last change that a browser knows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seen {
     epoch: String,
@@ -55,7 +55,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// As a browser says it when it comes back (`Last-Event-ID`).
+    /// Parses the form in which a browser sends it when it comes back (`Last-Event-ID`).
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (epoch, seq) = text.split_once('.')?;
         Some(Self {
@@ -86,22 +86,22 @@ impl State {
         }
     }
 
-    /// Says when something has changed.
+    /// A receiver that notices changes.
     pub(super) fn subscribe(&self) -> watch::Receiver<u64> {
         self.changed.subscribe()
     }
 
-    /// How many browsers listen.
+    /// Number of listening browsers.
     pub(super) fn listeners(&self) -> usize {
         self.changed.receiver_count()
     }
 
-    /// The scene the pieces were made from.
+    /// The scene that the pieces were made from.
     pub(super) fn scene(&self) -> Arc<Scene> {
         Arc::clone(&self.lock().scene)
     }
 
-    /// This is so from now on, and these pieces may have changed with it.
+    /// Stores a new scene and the pieces that may have changed with it.
     pub(super) fn put(&self, changes: Vec<Change>, scene: Scene) {
         let mut inner = self.lock();
         let inner = &mut *inner;
@@ -126,7 +126,7 @@ impl State {
             }
         }
         if inner.gone > GONE {
-            // Whoever knows of them is told everything anew.
+            // Browsers that know these names get everything again.
             inner.pieces.retain(|_, piece| piece.json.is_some());
             inner.gone = 0;
             inner.epoch.push('x');
@@ -137,7 +137,7 @@ impl State {
         }
     }
 
-    /// What somebody who has seen this much does not know; `None` if that is nothing.
+    /// The update for a browser that has seen this much; `None` if nothing changed.
     pub(super) fn since(&self, seen: Option<&Seen>) -> Option<Update> {
         let inner = self.lock();
         let seen = seen.filter(|seen| seen.epoch == inner.epoch && seen.seq <= inner.seq);
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    /// These pieces are there, and no others.
+    /// Stores exactly these pieces.
     fn put(state: &State, of: &[(&str, u32)]) {
         let there = |name: &String| of.iter().any(|(one, _)| one == name);
         let known: Vec<String> = state.lock().pieces.keys().cloned().collect();
@@ -229,7 +229,7 @@ mod tests {
             json!({"reset": false, "set": {"b": 2, "c": 4}, "gone": ["a"]})
         );
         assert_eq!(state.since(Some(&second)), None);
-        // What comes again after it was gone is new.
+        // A removed piece that comes again is new.
         put(&state, &[("a", 1), ("b", 2), ("c", 4)]);
         let (_, new) = read(state.since(Some(&second)));
         assert_eq!(new, json!({"reset": false, "set": {"a": 1}, "gone": []}));

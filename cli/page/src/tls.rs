@@ -1,4 +1,4 @@
-//! HTTPS with a certificate of the user's.
+//! HTTPS with the user's certificate.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -13,20 +13,20 @@ use webpki::EndEntityCert;
 
 use super::host::Options;
 
-/// What serves TLS, and which names it is for.
+/// The TLS configuration, and the names of its certificate.
 #[derive(Clone)]
 pub(super) struct Tls {
     pub(super) acceptor: TlsAcceptor,
     pub(super) names: Names,
 }
 
-/// The names a certificate is for. A browser lets no page of another name reach us over TLS, so
-/// requests under these names are ours, whoever owns them.
+/// The names of a certificate. Over TLS a browser lets no page of another name reach us, so
+/// requests under these names are ours, whichever party owns the names.
 #[derive(Debug, Clone)]
 pub(super) struct Names(CertificateDer<'static>);
 
 impl Names {
-    /// Whether the certificate is for this name, without a port.
+    /// True if the certificate is for this name, without a port.
     pub(super) fn hold(&self, name: &str) -> bool {
         let (Ok(certificate), Ok(name)) = (
             EndEntityCert::try_from(&self.0),
@@ -37,7 +37,7 @@ impl Names {
         certificate.verify_is_valid_for_subject_name(&name).is_ok()
     }
 
-    /// The first name in it that one can type.
+    /// The first name in it that a person can type.
     pub(super) fn first(&self) -> Option<String> {
         let certificate = EndEntityCert::try_from(&self.0).ok()?;
         let mut names = certificate.valid_dns_names();
@@ -46,7 +46,7 @@ impl Names {
 }
 
 impl Tls {
-    /// As the arguments say; `None` without a certificate.
+    /// The configuration from the options; `None` without a certificate.
     pub(super) fn of(options: &Options) -> Result<Option<Self>, Failure> {
         let (Some(chain_file), Some(key_file)) = (&options.tls_cert, &options.tls_key) else {
             return Ok(None);
@@ -78,7 +78,7 @@ impl std::fmt::Debug for Tls {
     }
 }
 
-/// The private key, if nobody else can read it.
+/// Reads the private key; refuses it if other users can read it.
 fn key(path: &Path) -> Result<PrivateKeyDer<'static>, Failure> {
     let found = std::fs::metadata(path).map_err(|error| bad(path, &error))?;
     if found.permissions().mode() & 0o077 != 0 {

@@ -10,17 +10,17 @@ use tokio::sync::mpsc;
 
 use super::http::event;
 
-/// How soon one update follows another.
+/// Minimum time between two updates.
 const PACE: Duration = Duration::from_millis(400);
-/// How many looks that find nothing, and the browser is told so.
+/// Number of readings without news before the browser gets a sign of life.
 const QUIET: u32 = 30;
 
-/// Sends all that is kept, then what comes. A browser that comes back is sent all again, which it
-/// is told.
+/// Sends all that is kept, then the news. A browser that comes back gets all of it again, marked as
+/// such.
 pub(super) fn follow(mut reader: TranscriptReader) -> mpsc::Receiver<Bytes> {
     let (to, from) = mpsc::channel(2);
     tokio::spawn(async move {
-        // What was sent of each entry that can still change.
+        // The sent JSON of each entry that can still change.
         let mut sent: HashMap<u64, String> = HashMap::new();
         let (mut first, mut quiet) = (true, 0);
         loop {
@@ -57,7 +57,7 @@ pub(super) fn follow(mut reader: TranscriptReader) -> mpsc::Receiver<Bytes> {
     from
 }
 
-/// Entries that are new or have changed.
+/// The new and changed entries.
 fn update(reader: &TranscriptReader, sent: &mut HashMap<u64, String>, first: bool) -> Value {
     let entries = reader.entries();
     let oldest = entries.front().map_or(0, |entry| entry.number);

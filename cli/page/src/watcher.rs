@@ -1,4 +1,4 @@
-//! Looks at everything that runs, as long as somebody looks at the page.
+//! Reads the scene, as long as a browser shows the page.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -12,12 +12,12 @@ use store::clock::{Clock, SystemClock};
 use super::pieces::changes;
 use super::state::State;
 
-/// How soon one look follows another: nobody sees more.
+/// Minimum time between two readings: no person sees more.
 const PACE: Duration = Duration::from_millis(250);
-/// So long after the last browser has gone, nobody looks any more.
+/// Time after the last browser has gone until the watcher sleeps.
 const LINGER: Duration = Duration::from_secs(10);
 
-/// Wakes the thread that looks.
+/// Wakes the reading thread.
 #[derive(Debug, Clone)]
 pub(super) struct Watcher {
     wanted: Arc<(Mutex<bool>, Condvar)>,
@@ -25,8 +25,8 @@ pub(super) struct Watcher {
 }
 
 impl Watcher {
-    /// Looks once, and then on a thread of its own whenever something may have changed, until `stop`
-    /// is set.
+    /// Reads once, and then on its own thread whenever something may have changed, until `stop` is
+    /// set.
     pub(super) fn start(
         workplace: &Workplace,
         state: &Arc<State>,
@@ -66,7 +66,7 @@ impl Watcher {
         Ok(watcher)
     }
 
-    /// Somebody wants to know how things are now.
+    /// Requests a new reading.
     pub(super) fn wake(&self) {
         let (wanted, told) = &*self.wanted;
         *wanted.lock().unwrap_or_else(PoisonError::into_inner) = true;

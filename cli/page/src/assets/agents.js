@@ -1,10 +1,10 @@
-// Agents as they work.
+// The agents and their progress.
 import { act, below, pieces } from "./state.js";
 import { ask, duration, h, keyed, money, toast, tokens } from "./dom.js";
 
-/** So long one picture may take to draw, in ms; the rest is drawn with the next ones. */
+/** Maximum time to draw in one frame, in ms; the rest is drawn in the next frames. */
 const SLICE = 8;
-/** So long after its end an agent is among those that have ended. */
+/** Time after its end until an agent is listed among the finished ones, in ms. */
 const FOLD = 30000;
 
 /** @param {any} agent @returns {[string, string]} */
@@ -58,7 +58,7 @@ export function agents(main, team, page) {
     return card;
   }
 
-  /** Hundreds of agents change several times a second: only words that differ are touched. @param {HTMLElement} card @param {any} agent */
+  /** Hundreds of agents change several times a second: only words that differ are updated. @param {HTMLElement} card @param {any} agent */
   function patch(card, agent) {
     const button = /** @type {HTMLElement} */ (card.firstElementChild);
     const [, what, how, facts, last] = /** @type {HTMLElement[]} */ ([...button.children]);
@@ -76,7 +76,7 @@ export function agents(main, team, page) {
   /** Cards whose words are not drawn yet. @type {Map<HTMLElement, any>} */
   const stale = new Map();
 
-  /** Hundreds of cards that change at once never hold the page up: a few with each picture. @param {HTMLElement} card @param {any} agent */
+  /** Draws a few cards per frame, so that hundreds that change at once never block the page. @param {HTMLElement} card @param {any} agent */
   function soon(card, agent) {
     if (!stale.size) requestAnimationFrame(slice);
     stale.set(card, agent);

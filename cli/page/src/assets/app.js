@@ -1,4 +1,4 @@
-// The page: which team, which view, what is open. All of it is in the address, so that going back works.
+// The page: the team, the view and the open panel. All of it is in the address, so that the back button works.
 import { connect, onChange, onLine, pieces } from "./state.js";
 import { byId, duration, h, money } from "./dom.js";
 import { agents } from "./agents.js";
@@ -19,7 +19,7 @@ const VIEWS = [
   ["runs", "Runs"],
 ];
 
-/** Where we are: #team/view/task/3 or #team/view/agent/id. */
+/** The parts of the address: #team/view/task/3 or #team/view/agent/id. */
 function here() {
   const [team, view, kind, id] = location.hash.slice(1).split("/").map(decodeURIComponent);
   return { team: team || "", view: view || "board", kind: kind || "", id: id || "" };

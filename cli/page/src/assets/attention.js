@@ -1,4 +1,4 @@
-// What needs a person, with the same answers as the terminal.
+// The entries that need a person, with the same answers as the terminal.
 import { act, pieces } from "./state.js";
 import { ask, capital, h, keyed, toast } from "./dom.js";
 
@@ -7,11 +7,11 @@ const GRAVE = new Set(["deny", "stop", "reject", "undo"]);
 
 /** The text an act still needs goes into this field. @type {Record<string, string>} */
 const FIELDS = { message: "text", say: "text", deny: "why", reject: "feedback", addTask: "subject" };
-/** What is asked before something that is hard to take back. @type {Record<string, string>} */
+/** The question before an act that is hard to undo. @type {Record<string, string>} */
 const SURE = { stop: "Stop this agent? Its task is free again.", undo: "Take this landing off its branch?" };
 
 /**
- * Does something, after asking for what is missing.
+ * Performs an act, after asking for its missing text.
  * @param {string} team
  * @param {{act: any, word: string, asksFor?: string | null}} answer
  * @returns {Promise<boolean>}
@@ -60,7 +60,7 @@ export function attention(main, page) {
   const list = h("ul", { class: "needs" });
   const empty = h("p", { class: "dim" });
   main.replaceChildren(empty, list);
-  /** Entries that say the same as before are the same objects. @type {Map<string, [string, any]>} */
+  /** Unchanged entries remain the same objects. @type {Map<string, [string, any]>} */
   let before = new Map();
 
   /** @param {any} one */

@@ -2,7 +2,7 @@
 import { below } from "./state.js";
 import { h, keyed } from "./dom.js";
 
-/** Columns, and which tasks are in them. @type {[string, (task: any) => boolean][]} */
+/** The columns, and the tasks that belong to them. @type {[string, (task: any) => boolean][]} */
 const COLUMNS = [
   ["Needs a person", (task) => task.state === "parked" || task.state === "unreadable"],
   ["Blocked", (task) => task.state === "blocked" || task.state === "assigned"],
@@ -11,20 +11,20 @@ const COLUMNS = [
   ["Done, not landed", (task) => task.state === "done" && (task.landing === "waiting" || task.landing === "undone")],
   ["Done", (task) => task.state === "done"],
 ];
-/** How many cards of a column are drawn at first. */
+/** Maximum cards of a column drawn at first. */
 const SHOWN = 100;
 
 const MARKS = {
   running: "◐", done: "✔", parked: "‖", unreadable: "✘", ready: "○", blocked: "○", assigned: "○", reported: "◐",
 };
 
-/** @param {string} state @param {string | null} [unchecked] why nothing proves it */
+/** @param {string} state @param {string | null} [unchecked] why no check proves it */
 export function mark(state, unchecked) {
   if (unchecked) return "⚠";
   return MARKS[/** @type {keyof typeof MARKS} */ (state)] ?? "○";
 }
 
-/** What became of its work. @param {any} task @returns {[string, string]} */
+/** The landing of its work. @param {any} task @returns {[string, string]} */
 function landing(task) {
   if (task.landing === "undone") return ["warn", "landed, and undone"];
   if (task.landing === "waiting") return ["warn", "done, not landed"];
@@ -32,7 +32,7 @@ function landing(task) {
   return ["", ""];
 }
 
-/** What to say about a task below its subject. @param {any} task @returns {[string, string]} */
+/** The line about a task below its subject. @param {any} task @returns {[string, string]} */
 export function about(task) {
   if (task.state === "parked") return ["bad", task.why ?? "parked"];
   if (task.state === "unreadable") return ["bad", "its file cannot be read"];
@@ -93,7 +93,7 @@ export function board(main, team, page) {
     empty,
     h("div", { class: "columns", tabindex: 0, role: "region", "aria-label": "Tasks by state" }, ...columns.map((column) => column.element)),
   );
-  /** Which column a task was in, to show that it moved. @type {Map<string, string>} */
+  /** The last column of each task, to show that it moved. @type {Map<string, string>} */
   let places = new Map();
 
   function update() {
@@ -115,7 +115,7 @@ export function board(main, team, page) {
     }
     for (const column of columns) {
       const tasks = sorted.get(column.name) ?? [];
-      // What was done last is what somebody looks for.
+      // The last finished task comes first: people look for it.
       if (column.name === "Done") tasks.reverse();
       const limit = limits.get(column.name) ?? SHOWN;
       column.count.textContent = String(tasks.length);
@@ -143,7 +143,7 @@ export function board(main, team, page) {
       for (const button of main.querySelectorAll("[data-task]")) {
         const pressed = button.getAttribute("data-task") === page.selected();
         button.setAttribute("aria-pressed", String(pressed));
-        // The details may have taken the place where it was.
+        // The details may cover the place where it was.
         if (pressed) button.scrollIntoView({ block: "nearest", inline: "nearest" });
       }
     },

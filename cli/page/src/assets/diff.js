@@ -1,14 +1,14 @@
 // A diff, side by side.
 import { h } from "./dom.js";
 
-/** How many lines of a file are drawn at first. */
+/** Maximum lines of a file drawn at first. */
 const SHOWN = 1500;
 const WORDS =
   /(\/\/.*$|#(?!\[).*$|\/\*.*?\*\/)|("(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`)|\b(async|await|break|case|class|const|continue|def|else|enum|export|fn|for|from|func|function|if|impl|import|in|interface|let|loop|match|mod|mut|new|package|pub|return|self|static|struct|switch|trait|try|type|use|var|where|while|with|yield|true|false|None|null|nil)\b/g;
 
 /** Colours words, strings and comments; a line at a time, whatever the language. @param {string} text */
 function coloured(text) {
-  // Long lines are data: nobody reads them word by word.
+  // Long lines are data: no person reads them word by word.
   if (text.length > 500) return [text];
   const parts = [];
   let at = 0;
@@ -85,7 +85,7 @@ function row(line) {
   return h("tr", {}, ...cells(line.old, "d"), ...cells(line.new, "a"));
 }
 
-/** Number, text, number, text. */
+/** A row of four cells: number, text, number, text. */
 function columns() {
   return h("colgroup", {}, h("col", { class: "n" }), h("col"), h("col", { class: "n" }), h("col"));
 }

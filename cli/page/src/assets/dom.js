@@ -36,7 +36,7 @@ export function h(name, attributes = {}, ...children) {
 }
 
 /**
- * The same for drawings.
+ * The same for SVG elements.
  * @param {string} name
  * @param {Attributes} [attributes]
  * @param {...Child} children
@@ -81,7 +81,7 @@ export function clock(ms) {
   return ms ? new Date(ms).toLocaleTimeString() : "";
 }
 
-/** As it stands on a button. @param {string} word */
+/** A word as a button's label. @param {string} word */
 export function capital(word) {
   return word.slice(0, 1).toUpperCase() + word.slice(1);
 }
@@ -94,7 +94,7 @@ export function toast(text, bad = false) {
 }
 
 /**
- * Asks for a text, or for a yes. Null if the person thinks better of it.
+ * Asks for a text, or for a yes. Null if the person cancels.
  * @param {string} what
  * @param {{text: boolean, word: string}} how
  * @returns {Promise<string | null>}
@@ -127,8 +127,8 @@ export function ask(what, how) {
 }
 
 /**
- * Brings the children of a list in line with items: those that are the same object as before stay
- * untouched, so that little is drawn when little has changed.
+ * Makes the children of a list match the items. The elements of unchanged objects are kept, so
+ * that little is drawn when little has changed.
  * @template T
  * @param {Element} list
  * @param {T[]} items

@@ -1,11 +1,11 @@
-// What waits for what, drawn in levels.
+// The dependencies of tasks, drawn in levels.
 import { below, pieces } from "./state.js";
 import { h, s } from "./dom.js";
 import { mark } from "./board.js";
 
 const WIDE = 190;
 const HIGH = 44;
-/** How many tasks are drawn. */
+/** Maximum number of tasks drawn. */
 const MOST = 400;
 
 /**
@@ -17,7 +17,7 @@ function levels(ids, edges) {
   for (const [a, b] of edges) if (before.has(a)) before.get(b)?.push(a);
   /** @type {Map<number, number>} */
   const level = new Map();
-  // Tasks that wait for each other stop at as many rounds as there are tasks.
+  // The number of tasks limits the rounds, in case tasks wait for each other.
   for (let round = 0, moved = true; moved && round <= ids.length; round++) {
     moved = false;
     for (const id of ids) {
@@ -93,7 +93,7 @@ export function graph(main, team, page) {
         "a",
         { href: "#", class: critical.has(task.id) ? "critical" : "", click: open, "aria-label": `#${task.id} ${task.subject}, ${task.state}` },
         s("rect", { x, y, width: WIDE, height: HIGH, rx: 6 }),
-        // A drawing of its own is cut off at its edge, however long the words are.
+        // A nested drawing is cut off at its edge, however long the words are.
         s(
           "svg",
           { x: x + 8, y, width: WIDE - 16, height: HIGH },

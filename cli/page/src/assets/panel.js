@@ -5,12 +5,12 @@ import { button } from "./attention.js";
 import { about, mark } from "./board.js";
 import { diff } from "./diff.js";
 
-/** How many entries of a transcript are drawn. */
+/** Maximum entries of a transcript drawn. */
 const SHOWN = 400;
 
 /** @type {EventSource | null} */
 let source = null;
-/** What is shown: "task/team/3" or "agent/team/id". @type {string | null} */
+/** The shown thing: "task/team/3" or "agent/team/id". @type {string | null} */
 let shown = null;
 /** @type {(() => void) | null} */
 let refresh = null;
@@ -57,7 +57,7 @@ function changes(team, what) {
   return { place, load };
 }
 
-/** What can be done about a task. @param {any} task */
+/** The actions for a task. @param {any} task */
 function answers(task) {
   const all = [];
   const id = task.id;
@@ -117,7 +117,7 @@ export function showTask(team, id, closed, openAgent) {
         ),
       );
     } catch {
-      // It went while it was looked at; the next update says so.
+      // It was removed while it was shown; the next update says so.
     }
   };
   refresh();

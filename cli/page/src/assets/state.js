@@ -1,8 +1,8 @@
-// What the server has said, piece by piece, and what can be asked of it.
+// The server's state, piece by piece, and the requests to the server.
 
 /** @typedef {{reset: boolean, set: Record<string, any>, gone: string[]}} Update */
 
-/** Everything known, by name: "team/x", "task/x/3", "agent/x/a1", … */
+/** All pieces, by name: "team/x", "task/x/3", "agent/x/a1", … */
 export const pieces = new Map();
 
 /** @type {((changed: Set<string>, reset: boolean) => void)[]} */
@@ -32,7 +32,7 @@ function take(update) {
     changed.add(name);
   }
   for (const [name, value] of Object.entries(update.set)) pieces.set(name, value);
-  // Several updates before the next picture are drawn once.
+  // Several updates before the next frame are drawn once.
   for (const name of changed) waiting.add(name);
   waitingReset ||= update.reset;
   if (!scheduled) {
@@ -59,14 +59,14 @@ function schedule(draw) {
   else requestAnimationFrame(draw);
 }
 
-/** The browser reconnects by itself, and says what it saw last. */
+/** The browser reconnects by itself, and reports the last event it saw. */
 export function connect() {
   const source = new EventSource("/events");
   source.onopen = () => lines.forEach((tell) => tell(true));
   source.onmessage = (event) => take(JSON.parse(event.data));
   source.onerror = () => {
     lines.forEach((tell) => tell(false));
-    // One that gave up for good is begun again; the server then sends everything.
+    // A stream that gave up for good is opened again; the server then sends everything.
     if (source.readyState === EventSource.CLOSED) {
       source.close();
       setTimeout(connect, 3000);

@@ -1,9 +1,9 @@
-// Who did what when, and what it cost. Read from the same report that `ccb report` writes.
+// The agents' work over time, and its costs, from the same report that `ccb report` writes.
 import { get, pieces } from "./state.js";
 import { duration, h, money, s, tokens } from "./dom.js";
 
 const KINDS = ["starting", "working", "waiting", "check", "landing", "undone"];
-/** How often the report is read again while something runs. */
+/** Interval between two readings of the report while something runs, in ms. */
 const EVERY = 5000;
 const ROWS = 300;
 

@@ -1,4 +1,4 @@
-//! What can be asked, and who answers.
+//! The requests, and the functions that answer them.
 
 mod sign_in;
 
@@ -33,16 +33,17 @@ use crate::state::{Seen, State};
 use crate::transcript;
 use crate::watcher::Watcher;
 
-/// How much a request may hold, in bytes.
+/// Maximum size of a request, in bytes.
 const LARGEST: usize = 256 * 1024;
-/// How soon one update follows another: nobody sees more.
+/// Minimum time between two updates: no person sees more.
 const PACE: Duration = Duration::from_millis(250);
-/// How often a browser that is told nothing is told that, so that both sides notice a broken line.
+/// Interval between signs of life to a browser that gets no updates, so that both sides notice a
+/// broken connection.
 const ALIVE: Duration = Duration::from_secs(15);
-/// How many slow things are done at once: diffs, reports, acts.
+/// Maximum number of slow operations at once: diffs, reports, acts.
 const AT_ONCE: usize = 4;
 
-/// What answers need.
+/// The data that answers need.
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) guard: Guard,
@@ -53,7 +54,7 @@ pub(super) struct Server {
     slow: Semaphore,
 }
 
-/// Something a person does in the page.
+/// An action of the person in the page.
 #[derive(Debug, Deserialize)]
 pub(super) struct Wish {
     team: String,
@@ -78,12 +79,12 @@ impl Server {
         }
     }
 
-    /// Tells the person at the terminal, unless too much waits to be told.
+    /// Tells the person at the terminal; the notice is lost if too many wait.
     pub(super) fn tell(&self, notice: Notice) {
         self.notices.try_send(notice).ok();
     }
 
-    /// Answers one request, if whoever sent it may send it.
+    /// Answers one request, if its sender may send it.
     pub(super) async fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
@@ -143,13 +144,13 @@ impl Server {
         }
     }
 
-    /// Everything that changes, from where the browser left off.
+    /// Streams all changes, from the browser's last known state on.
     fn events(&self, request: &Request<Incoming>) -> Response<Out> {
         let seen = request.headers().get("last-event-id");
         let mut seen = seen.and_then(|seen| Seen::parse(seen.to_str().ok()?));
         let state = Arc::clone(&self.state);
         let mut changed = state.subscribe();
-        // Nobody may have listened for long.
+        // The watcher may have slept because no browser listened.
         self.watcher.wake();
         let (to, from) = mpsc::channel(2);
         tokio::spawn(async move {
@@ -190,7 +191,7 @@ impl Server {
         }
     }
 
-    /// What an agent says and does, as it happens.
+    /// Streams what an agent says and does.
     fn transcript(&self, query: Option<&str>) -> Response<Out> {
         let (team, agent) = (parameter(query, "team"), parameter(query, "agent"));
         let Some((team, agent)) = team.zip(agent) else {
@@ -252,7 +253,7 @@ impl Server {
             .await
     }
 
-    /// A report as a page of its own; it brings its own policy, which is stricter.
+    /// A report as its own page; it contains its own policy, which is stricter.
     async fn page(&self, query: Option<&str>) -> Response<Out> {
         let (workplace, what) = (self.workplace.clone(), parameter(query, "what"));
         let made = self
@@ -312,7 +313,7 @@ impl Server {
         }
     }
 
-    /// On a thread of its own, a few at once.
+    /// Runs a function on its own thread, a few at once.
     async fn aside<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T, Failure> + Send + 'static,

@@ -1,4 +1,4 @@
-//! How a browser comes in: with the code of an address, or with the token.
+//! Signs a browser in: with the code of an address, or with the token.
 
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
@@ -15,10 +15,10 @@ use crate::http::{self, Out, parameter};
 use crate::refused::{Refused, refuse};
 
 const HTML: &str = "text/html; charset=utf-8";
-/// The most that a form with a token holds, in bytes.
+/// Maximum bytes of a form with a token.
 const LARGEST: usize = 4096;
-/// Leads on to the page. A browser keeps strict cookies from what another site's link has led to, so our
-/// own page goes on to the next one.
+/// Redirects to the page. A browser does not send strict cookies after another site's link, so our
+/// own page leads to the next one.
 const NEXT: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>ccb</title>\
                     <meta http-equiv=\"refresh\" content=\"0;url=/\"><a href=\"/\">Go on</a></html>";
 const FORM: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>ccb</title>\
@@ -28,15 +28,15 @@ const FORM: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><ti
                     <button>Sign in</button></form></html>";
 
 impl Server {
-    /// Lets in whoever comes with the code of an address, and takes the code out of the address. An
-    /// agent's program is refused, and the code stays good for the person.
+    /// Signs in a browser with the code of an address, and removes the code from the address. An
+    /// agent's program is refused, and the code remains valid for the person.
     pub(super) async fn enter_with_code(
         &self,
         code: &str,
         headers: &HeaderMap,
         connection: &Connection,
     ) -> Response<Out> {
-        // Whoever knows no secret costs us no look at all processes.
+        // A client without a secret must not make ccb look up all processes.
         if !self.guard.has_made(code) {
             return refuse(&Refused::Old);
         }
@@ -70,7 +70,7 @@ impl Server {
         }
     }
 
-    /// Lets in whoever sends the form with the token.
+    /// Signs in a browser that sends the form with the token.
     pub(super) async fn enter_with_token(
         &self,
         request: Request<Incoming>,
@@ -95,7 +95,7 @@ impl Server {
         go_on(Some(&self.guard.enter_with_token()))
     }
 
-    /// Refuses agents, whatever secret they have found.
+    /// Refuses agents, even if they have found a secret.
     pub(super) fn may_decide(&self, peer: &Peer) -> Result<(), Refused> {
         if peer.may_decide() {
             return Ok(());
@@ -117,8 +117,8 @@ impl Server {
     }
 }
 
-/// Asks for the token. The form of the page itself goes nowhere, so this one has a policy of its own;
-/// without a referrer a browser would not say that the form is ours.
+/// Asks for the token. The page's own policy forbids its forms to send anything, so this one has
+/// its own; without a referrer a browser would not report that the form is ours.
 pub(super) fn ask_for_token() -> Response<Out> {
     let mut response = http::text(StatusCode::UNAUTHORIZED, HTML, FORM);
     let headers = response.headers_mut();
