@@ -40,7 +40,7 @@ pub(crate) struct Global {
     pub(crate) verbose: u8,
 }
 
-/// One of these, by its name; each with what it means.
+/// A parser for values that are chosen by name, each with its description.
 pub(crate) fn one_of<T, const N: usize>(
     all: [(T, &'static str); N],
     name: fn(T) -> &'static str,
@@ -55,7 +55,7 @@ where
     })
 }
 
-/// What a branch gets when work lands on it.
+/// Parser for the merge strategy: which commits a landing adds to the branch.
 pub(crate) fn merge_strategy() -> impl TypedValueParser<Value = MergeStrategy> {
     one_of(
         [
@@ -73,7 +73,7 @@ pub(crate) fn merge_strategy() -> impl TypedValueParser<Value = MergeStrategy> {
     )
 }
 
-/// Where agents on native run.
+/// Parser for where native agents run.
 pub(crate) fn mates_in() -> impl TypedValueParser<Value = MatesIn> {
     one_of(
         [
@@ -84,7 +84,7 @@ pub(crate) fn mates_in() -> impl TypedValueParser<Value = MatesIn> {
     )
 }
 
-/// What an agent may do without asking.
+/// Parser for what an agent may do without asking.
 pub(crate) fn permission_mode() -> impl TypedValueParser<Value = PermissionMode> {
     let about = |mode| match mode {
         PermissionMode::Ask => "Asks for everything that is not allowed",

@@ -6,21 +6,21 @@ use store::Failure;
 
 use crate::context::Context;
 
-/// What a command does where nobody can be asked.
+/// A command's behaviour where no person can be asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unattended {
-    /// It goes on: scripts rely on it.
+    /// It runs without a question: scripts rely on it.
     GoesOn,
-    /// It wants `--yes`.
+    /// It requires `--yes`.
     Refuses,
 }
 
-/// Whether a person can be asked.
+/// True if a person can be asked.
 pub(crate) fn is_attended(context: &Context) -> bool {
     !context.out.is_json() && io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks, unless `yes` was said. Anything but yes is a refusal, and nothing was changed.
+/// Asks, unless the user passed `--yes`. Any answer but yes is a refusal, and nothing changes.
 pub(crate) fn confirm(
     question: &str,
     yes: bool,
@@ -47,7 +47,7 @@ pub(crate) fn confirm(
     }
 }
 
-/// The person's answer; no where nobody can be asked.
+/// True if the person says yes; false where no person can be asked.
 pub(crate) fn is_yes(question: &str, context: &Context) -> Result<bool, Failure> {
     if !is_attended(context) {
         return Ok(false);

@@ -1,4 +1,4 @@
-//! What a command has: where it works, and where its output goes.
+//! The context of a command: its project and team, and its output.
 
 use std::ops::{Deref, DerefMut};
 
@@ -13,12 +13,12 @@ use crate::output::Output;
 pub(crate) struct Context {
     pub(crate) out: Output,
     pub(crate) workplace: Workplace,
-    /// Only what was asked for is printed.
+    /// True if only the answer is printed.
     pub(crate) quiet: bool,
 }
 
 impl Context {
-    /// `repairs`: a roster that nobody can read keeps nobody out.
+    /// With `repairs` true, an unreadable roster keeps no caller out.
     pub(crate) fn new(global: &Global, repairs: bool, out: Output) -> Result<Self, Failure> {
         let asked = Asked {
             team: global.team.clone(),
@@ -37,7 +37,7 @@ impl Context {
         })
     }
 
-    /// `ccb` with the flags for the team or list the user is in: how a command in a hint begins.
+    /// `ccb` with the flags for the user's team or list: a command in a hint begins with this.
     pub(crate) fn ccb(&self) -> String {
         self.out.ccb()
     }

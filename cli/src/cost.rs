@@ -1,8 +1,8 @@
-//! What agents used, in words.
+//! Usage of agents, in words.
 
 use runs::Usage;
 
-/// A count of tokens as people say it.
+/// A short count of tokens, such as `10.9k`.
 pub(crate) fn short_count(count: u64) -> String {
     match count {
         0..1_000 => count.to_string(),
@@ -11,9 +11,9 @@ pub(crate) fn short_count(count: u64) -> String {
     }
 }
 
-/// All of it on one line; none if nothing was used.
+/// The usage on one line; `None` if nothing was used.
 ///
-/// Where nothing is known of a cache, nothing is said of it.
+/// If nothing is known about a cache, the line does not mention it.
 pub(crate) fn usage_line(usage: &Usage) -> Option<String> {
     let total = usage.total_tokens();
     if total == 0 && usage.cost_usd <= 0.0 {
@@ -36,7 +36,8 @@ pub(crate) fn usage_line(usage: &Usage) -> Option<String> {
     Some(text)
 }
 
-/// What forks saved against fresh agents that are told as much; none if there were none.
+/// Tokens that forks read from their parents' cache, and the money that saved; `None` without
+/// forks.
 pub(crate) fn saved_line(usage: &Usage) -> Option<String> {
     if usage.forked_tokens == 0 {
         return None;

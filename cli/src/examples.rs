@@ -1,5 +1,5 @@
-//! Examples for help pages, the manual and docs/commands.md: one place, one test that each works
-//! as a command line.
+//! Examples for help pages, the manual and docs/commands.md. One test checks that each works as a
+//! command line.
 
 use clap::Command;
 
@@ -455,7 +455,7 @@ pub(crate) fn of(path: &str) -> &'static [Example] {
     found.map_or(&[], |(_, examples)| examples)
 }
 
-/// The command line with its examples at the end of every help page.
+/// The command line with examples at the end of each help page.
 pub(crate) fn add(command: Command) -> Command {
     add_below(command, "")
 }
@@ -486,7 +486,7 @@ mod tests {
     use super::*;
     use crate::commands::Cli;
 
-    /// Words as a shell makes them, as far as the examples need it.
+    /// Splits a line into words as a shell does, as far as the examples need it.
     fn words(line: &str) -> Vec<String> {
         let mut words = vec![String::new()];
         let mut quoted = false;
@@ -504,7 +504,7 @@ mod tests {
     fn every_example_is_a_command_line_that_ccb_takes() {
         for (path, examples) in EXAMPLES {
             for (line, _) in *examples {
-                // What stands around the command is the shell's or another program's.
+                // The rest of the line belongs to the shell or to another program.
                 let start = line.rfind("ccb ").map(|at| match line.find("ccb --team") {
                     Some(first) => first,
                     None => at,

@@ -9,9 +9,9 @@ use store::{Category, Failure};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     Done,
-    /// It was not done.
+    /// The command failed.
     Not(Category),
-    /// What a command we ran for the user ended with.
+    /// The exit code of a command that ccb ran for the user.
     Of(u8),
     /// Ended by this signal; state is consistent.
     Signal(u8),
@@ -59,10 +59,10 @@ impl From<&Failure> for Exit {
     }
 }
 
-/// Nobody reads our output any more, which is fine.
+/// Error code for a closed stdout: the reader has gone, which is fine.
 pub(crate) const CLOSED_STDOUT: &str = "closed_stdout";
 
-/// Why nothing could be printed.
+/// The error for a failed write to stdout.
 pub(crate) fn not_printed(error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::BrokenPipe => Failure::failed(CLOSED_STDOUT, "standard output was closed"),

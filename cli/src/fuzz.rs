@@ -36,7 +36,7 @@ pub fn target(name: &str) -> Option<fn(&[u8])> {
     found.map(|(_, target)| target)
 }
 
-/// What others wrote, on its way to a terminal.
+/// Text of others on its way to a terminal.
 fn shown_text(data: &[u8]) {
     let data = &data[..data.len().min(SMALL)];
     let (width, text) = halves(data);

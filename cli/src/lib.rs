@@ -7,7 +7,7 @@
 //!
 //! # What it must not know (and where to go instead)
 //!
-//! * What happens, and when: a command calls a library. `tests/tidy/src/thin.rs` lists what no command may import.
+//! * The work itself: a command calls a library. `tests/tidy/src/thin.rs` lists what no command may import.
 //! * MCP, the live view, the page and telemetry: `cli/mcp`, `cli/top`, `cli/page`, `cli/otel`. The last two are the
 //!   features `page` and `otel`; without one, the command says how to build it.
 //! * Colours, tables and the line in which a person types: `cli/term`.
@@ -124,7 +124,7 @@ fn run(args: &[OsString], json: bool) -> u8 {
     }
 }
 
-/// What there is to parse; with examples where somebody asks for help.
+/// The command line to parse, with examples where the user asks for help.
 fn command_line(args: &[OsString]) -> clap::Command {
     let asks = |arg: &OsString| arg == "--help" || arg == "-h" || arg == "help";
     match args.iter().any(asks) {

@@ -4,7 +4,7 @@ use clap::Command;
 
 use crate::examples;
 
-/// What each exit code means. docs/commands.md shows the same.
+/// The meaning of each exit code. docs/commands.md shows the same.
 pub(crate) const EXIT_STATUS: &[(&str, &str)] = &[
     ("0", "done"),
     ("1", "it ran and failed: a check, a task, the disk"),
@@ -31,7 +31,7 @@ pub(crate) const EXIT_STATUS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Where ccb keeps things. docs/settings.md shows the same.
+/// The files that ccb keeps. docs/settings.md shows the same.
 pub(crate) const FILES: &[(&str, &str)] = &[
     ("~/.claude/ccb.json", "your settings"),
     (
@@ -115,7 +115,7 @@ fn add_page(command: &Command, path: &str, pages: &mut Vec<Page>) -> std::io::Re
     let file = man.get_filename();
     let mut text = Vec::new();
     man.render(&mut text)?;
-    // What a command says at the end of its help begins with examples.
+    // The text at the end of a command's help begins with examples.
     let mut text = String::from_utf8_lossy(&text)
         .replace(".SH EXTRA", ".SH EXAMPLES")
         .into_bytes();
@@ -131,7 +131,7 @@ fn add_page(command: &Command, path: &str, pages: &mut Vec<Page>) -> std::io::Re
     Ok(())
 }
 
-/// What clap does not know.
+/// The sections of a page that clap does not know.
 fn rest(path: &str) -> String {
     let mut text = String::new();
     let examples = examples::of(path)
@@ -157,7 +157,7 @@ fn section<'a>(text: &mut String, title: &str, rows: impl Iterator<Item = (&'a s
     }
 }
 
-/// As roff wants it: no character commands, and no control line.
+/// Text escaped for roff: no character commands, and no control line.
 fn roff(text: &str) -> String {
     let escaped = text.replace('\\', "\\e").replace('-', "\\-");
     let escaped = escaped.replace('\'', "\\(aq").replace('`', "\\(ga");

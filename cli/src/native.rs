@@ -1,4 +1,4 @@
-//! This program as an agent: what our own loop needs of the process it runs in.
+//! This program as an agent: what the native loop needs from its process.
 
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::output::Output;
 
 /// Runs the loop to its end; returns the exit code.
 pub(crate) fn main() -> u8 {
-    // Commands that the agent runs have the same user, and must not find its keys here.
+    // The agent's commands run as the same user, and must not find its keys here.
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).ok();
     let options = Options {
         env: std::env::vars_os().collect(),
@@ -26,15 +26,15 @@ pub(crate) fn main() -> u8 {
     native::main(options)
 }
 
-/// What an agent needs of this program.
+/// The functions of this program that an agent needs.
 pub(crate) fn ports() -> Ports {
     Ports {
         connect_own: Some(Arc::new(connect_own)),
     }
 }
 
-/// Our own tools without another process. A server for somebody else than the agent this thread works
-/// for needs one: who acts is found out from a process.
+/// Serves our own tools without another process. A server that acts for another agent than this
+/// thread's needs a process: ccb identifies the caller by its process.
 fn connect_own(server: &McpServer) -> Option<UnixStream> {
     let is_us = |(name, value): (&String, &String)| env::var(name).unwrap_or_default() == *value;
     if !server.env.iter().all(is_us) {
@@ -43,7 +43,7 @@ fn connect_own(server: &McpServer) -> Option<UnixStream> {
     match serve_here(&server.args) {
         Ok(socket) => socket,
         Err(error) => {
-            // The process will say the same, and where the agent sees it.
+            // The process will report the same error, where the agent sees it.
             tracing::warn!(error = error.message(), "our own tools need a process");
             None
         }

@@ -15,7 +15,7 @@ use crate::exit::{Exit, not_printed};
 use crate::said::Said;
 pub(crate) use term::style::*;
 
-/// Writes what a command has to say, for people or as JSON.
+/// Writes a command's output, for people or as JSON.
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
     json: bool,
@@ -30,17 +30,17 @@ impl Output {
         }
     }
 
-    /// What was typed, for commands that are to be typed next.
+    /// Sets the flags that the user typed, for commands in hints.
     pub(crate) fn set_said(&mut self, said: Said) {
         self.said = said;
     }
 
-    /// `ccb` with the flags that were typed: how a command in a hint begins.
+    /// `ccb` with the flags that the user typed: a command in a hint begins with this.
     pub(crate) fn ccb(&self) -> String {
         self.said.ccb()
     }
 
-    /// The command to type, such as `mail ack 2`, with the flags that were typed.
+    /// The command to type, such as `mail ack 2`, with the flags that the user typed.
     pub(crate) fn command(&self, rest: &str) -> String {
         self.said.command(rest)
     }
@@ -65,7 +65,7 @@ impl Output {
             .map_err(|error| not_printed(&error))
     }
 
-    /// The one or the other.
+    /// Prints `json` with `--json`, else `text`.
     pub(crate) fn answer(
         &mut self,
         json: impl FnOnce() -> Value,
@@ -81,7 +81,7 @@ impl Output {
         }
     }
 
-    /// The one or the other, which is all there is to say: it is done.
+    /// Prints the answer of a command that has nothing to report but success.
     pub(crate) fn done(
         &mut self,
         json: impl FnOnce() -> Value,
@@ -91,18 +91,18 @@ impl Output {
         Ok(Exit::Done)
     }
 
-    /// Something that is wrong and does not keep the command from its work; on stderr.
+    /// Prints a problem that does not stop the command; on stderr.
     pub(crate) fn warn(&mut self, text: impl Display) {
         let text = clean_line(&text.to_string());
         self.note(&format!("{YELLOW}warning:{YELLOW:#} {text}"));
     }
 
-    /// Something the user should know that is not the answer; on stderr.
+    /// Prints information beside the answer; on stderr.
     pub(crate) fn note(&mut self, text: &str) {
         self.note_with(text, "");
     }
 
-    /// The same; where a line is too wide for the terminal, it goes on after `indent`.
+    /// The same; a line that is too wide for the terminal continues after `indent`.
     pub(crate) fn note_with(&mut self, text: &str, indent: &str) {
         let text = match stderr_width() {
             Some(width) => &wrap(text, width, indent),
@@ -111,10 +111,10 @@ impl Output {
         prompt::above(|| writeln!(anstream::stderr(), "{text}").ok());
     }
 
-    /// What went wrong: JSON on stdout, or words on stderr.
+    /// Prints an error: JSON on stdout, or words on stderr.
     pub(crate) fn error(&mut self, error: &Failure) {
         if self.json {
-            // As the tools say it: a program knows which flags it gives.
+            // In the same form as the MCP tools: a program knows which flags it passes.
             self.json(&error.to_json()).ok();
             return;
         }
@@ -126,7 +126,7 @@ impl Output {
         self.note_with(&text, "    ");
     }
 
-    /// Help, version, or a mistake in the arguments.
+    /// Prints help, the version, or an error in the arguments.
     pub(crate) fn usage(&mut self, error: &clap::Error) -> u8 {
         if !error.use_stderr() {
             error.print().ok();
@@ -150,7 +150,7 @@ impl Output {
     }
 }
 
-/// What the parser of numbers says, for people.
+/// Rewrites an error of the number parser for people.
 fn in_words(text: &str) -> String {
     let mut text = text.to_owned();
     for (said, meant) in [
@@ -188,7 +188,7 @@ fn in_words(text: &str) -> String {
     }
 }
 
-/// Takes a message for later while a view has the screen; gives it back if none has.
+/// Keeps a message while a view has the screen; returns it if no view is open.
 pub(crate) type HoldBack = fn(String) -> Option<String>;
 
 /// Writes messages for maintainers to stderr. They quote text of others, so they are cleaned, too.
@@ -212,12 +212,12 @@ pub(crate) fn log_writer(hold_back: HoldBack) -> impl Write {
     Log(hold_back)
 }
 
-/// How long ago that was, in a few characters.
+/// The time since then in a few characters.
 pub(crate) fn age(since: &str) -> String {
     let Some(since) = parse_rfc3339(since) else {
         return String::new();
     };
-    // A clock that was set back shows nothing below zero.
+    // After a clock was set back the age is 0, not negative.
     let seconds = SystemClock.now_ms().saturating_sub(since).max(0) / 1000;
     match seconds {
         0..60 => format!("{seconds}s"),
@@ -227,7 +227,7 @@ pub(crate) fn age(since: &str) -> String {
     }
 }
 
-/// How wide the terminal is, if stderr is one.
+/// Columns of the terminal; `None` if stderr is none.
 fn stderr_width() -> Option<usize> {
     let stderr = io::stderr();
     if !stderr.is_terminal() {
@@ -237,8 +237,8 @@ fn stderr_width() -> Option<usize> {
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
-/// A failure on several lines: what failed, what was printed last, the file with all of it, and
-/// the command that tries again.
+/// A failure on several lines: what failed, its last output, the file with all of it, and the
+/// command that tries again.
 pub(crate) fn failure_lines(why: &str, log: Option<&Path>, again: Option<&str>) -> String {
     let failure = FailureText::of(why);
     let mut text = clean_line(&failure.what);
@@ -262,7 +262,7 @@ pub(crate) fn failure_lines(why: &str, log: Option<&Path>, again: Option<&str>) 
     text
 }
 
-/// How wide the terminal is, if stdout is one.
+/// Columns of the terminal; `None` if stdout is none.
 pub(crate) fn terminal_width() -> Option<usize> {
     let stdout = io::stdout();
     if !stdout.is_terminal() {

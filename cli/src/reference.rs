@@ -1,4 +1,4 @@
-//! docs/commands.md, made from the command line itself, so that it is always whole.
+//! docs/commands.md, generated from the command line itself, so that it is always complete.
 //!
 //! `CCB_WRITE_DOCS=1 cargo test --workspace --lib reference` writes it.
 
@@ -147,7 +147,7 @@ fn name(arg: &Arg) -> String {
     }
 }
 
-/// On one line, and no cell of its own.
+/// Help text on one line, escaped for a cell of a table.
 fn text(help: &str) -> String {
     let words: Vec<&str> = help.split_whitespace().collect();
     words.join(" ").replace('|', "\\|").replace('<', "&lt;")

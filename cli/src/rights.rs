@@ -1,9 +1,9 @@
-//! Which row of the table of rights a command is.
+//! The row that a command has in the table of rights.
 
 use clap::ArgMatches;
 use project::rights::{Row, SESSION, rows};
 
-/// The command that was called, as the table names it.
+/// The called command, as the table names it.
 pub(crate) fn command(matches: &ArgMatches) -> String {
     let mut words: Vec<&str> = Vec::new();
     let mut here = matches;
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
     use crate::commands::Cli;
 
-    /// Every command that does something, as the table names it.
+    /// Collects each command that does something, as the table names it.
     fn leaves(command: &Command, path: &str, found: &mut Vec<String>) {
         let below = command
             .get_subcommands()

@@ -1,9 +1,9 @@
-//! The flags somebody typed that say where and as whom. A command that we tell them to type has to
-//! have the same, or it is about another board.
+//! The flags the user typed that say where and as whom. A command in a hint needs the same flags,
+//! or it is about another board.
 
 use crate::args::Global;
 
-/// Those flags, as they would be typed again.
+/// Those flags, as the user would type them again.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Said {
     /// `-C`, `--home`.
@@ -24,7 +24,7 @@ impl Said {
             let path = path.as_ref()?;
             Some(path.to_string_lossy().into_owned())
         };
-        // The list of a team has its name.
+        // A team's list has the team's name.
         let list = global.list.clone().filter(|_| global.list != global.team);
         Self {
             place: flag("-C", path(&global.directory)) + &flag("--home", path(&global.home)),
@@ -56,7 +56,7 @@ impl Said {
         format!("{line} {rest}")
     }
 
-    /// A text of ours with every `` `ccb …` `` in it as it has to be typed.
+    /// A text of ccb, with the flags added to every `` `ccb …` `` in it.
     pub(crate) fn complete(&self, text: &str) -> String {
         let mut done = String::new();
         let mut rest = text;
@@ -71,7 +71,7 @@ impl Said {
     }
 }
 
-/// As one word for a shell, without characters that would steer a terminal.
+/// Text as one word for a shell, without characters that would control a terminal.
 pub(crate) fn word(text: &str) -> String {
     let text: String = text.chars().filter(|c| !c.is_control()).collect();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._+-@,:=".contains(c);

@@ -1,5 +1,5 @@
-//! Ctrl-C and SIGTERM: for commands that run until they are told to end, and for those that are in
-//! the middle of something.
+//! Ctrl-C and SIGTERM: for commands that run until a signal ends them, and for those in the middle
+//! of something.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,12 +13,12 @@ use crate::exit::Exit;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Signals {
     number: Arc<AtomicUsize>,
-    /// Set by the first one, for a command of the user's that is to end as well.
+    /// Set by the first signal, for a command of the user's that should end as well.
     pub(crate) stop: Arc<AtomicBool>,
 }
 
 impl Signals {
-    /// From now on signals are remembered instead of ending the process.
+    /// From now on ccb remembers signals instead of ending the process.
     pub(crate) fn catch() -> Result<Self, Failure> {
         CAUGHT.store(true, Ordering::SeqCst);
         let signals = Self::default();
@@ -49,12 +49,12 @@ impl Signals {
     }
 }
 
-/// The command deals with signals itself.
+/// True if the command handles signals itself.
 static CAUGHT: AtomicBool = AtomicBool::new(false);
 
-/// From now on a signal that ends this process ends the programs first that it has started: git
-/// with its remote helpers, set-ups. A signal that is ignored (`nohup`, a shell's background job)
-/// stays so, and a command that [catches](Signals::catch) signals deals with them alone.
+/// From now on, a signal that ends this process first ends the programs that it has started: git
+/// with its remote helpers, set-ups. An ignored signal (`nohup`, a shell's background job) stays
+/// ignored, and a command that [catches](Signals::catch) signals handles them alone.
 pub(crate) fn end_programs_first() {
     let ignored = ignored_signals();
     let numbers = [SIGHUP, SIGINT, SIGTERM];

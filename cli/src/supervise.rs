@@ -1,4 +1,4 @@
-//! This program as a guard, a host, a keeper or an agent of a run; nobody types these commands.
+//! This program as a guard, a host, a keeper or an agent of a run; no user types these commands.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -70,13 +70,13 @@ pub(crate) fn main(args: &[OsString]) -> Option<ExitCode> {
     }
 }
 
-/// Standard error is the run's own log.
+/// Sends log messages to standard error, which is the run's log.
 fn log_to_stderr() {
     tracing_subscriber::fmt()
         .with_max_level(tracing::Level::WARN)
         .with_target(false)
         .with_writer(std::io::stderr)
-        // Where a full disk keeps the log from being written, that is no reason to die.
+        // A full disk that keeps the log from being written must not end the process.
         .log_internal_errors(false)
         .with_ansi(false)
         .try_init()

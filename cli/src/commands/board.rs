@@ -189,11 +189,11 @@ mod in_database {
         context.out.done(|| json, || text)
     }
 
-    /// A worker that is there.
+    /// A worker that is connected to the board.
     struct Working {
         list: String,
         name: String,
-        /// The machine and the process.
+        /// The worker's machine and process.
         on: String,
     }
 
@@ -210,7 +210,7 @@ mod in_database {
         Ok(turns.into_iter().filter_map(worker).collect())
     }
 
-    /// What a program that watches over the database wants to know.
+    /// The JSON for a program that monitors the database.
     fn shown_json(
         database: &Database,
         health: &Health,

@@ -18,7 +18,7 @@ pub(crate) struct CdArgs {
     print: bool,
 }
 
-/// Says where to. Only the shell itself can go there.
+/// Prints the path. Only the shell itself can change its directory.
 pub(crate) fn run(args: &CdArgs, context: &mut Context) -> Result<Exit, Failure> {
     let directory = trees::directory_of(args.name.as_deref(), context)?;
     if args.print || context.out.is_json() {

@@ -138,7 +138,7 @@ fn list(found: &[Left], all: bool) -> String {
     lines.join("\n")
 }
 
-/// As people say it.
+/// A size in the largest fitting unit, such as `1.5 MB`.
 fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     if bytes < 1000 {

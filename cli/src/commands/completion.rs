@@ -1,7 +1,7 @@
 //! Answers a shell that completes a command line: what could be typed next.
 //!
-//! The script of `ccb completions` starts `ccb` with [`VARIABLE`] set and the words so far. Which
-//! values an argument takes is said in one place, [`kind_of`]. Nothing here takes a lock, writes,
+//! The script of `ccb completions` starts `ccb` with [`VARIABLE`] set and the words so far. One
+//! function, [`kind_of`], says which values an argument takes. Nothing here takes a lock, writes,
 //! or prints an error: a shell would show it in the middle of the line.
 
 mod bash;
@@ -24,22 +24,22 @@ use term::table::fit;
 use super::Cli;
 use crate::output::clean_line;
 
-/// Says which shell asks.
+/// The variable that names the shell that asks.
 const VARIABLE: &str = "CCB_COMPLETE";
 
-/// How wide a description is. Shells cut or wrap longer ones, each in its own way.
+/// Maximum columns of a description. Shells cut or wrap longer ones, each in its own way.
 const DESCRIPTION: usize = 50;
 
-/// All shells there are scripts for.
+/// The shells that have a script.
 const SHELLS: Shells<'static> = Shells(&[&bash::Bash, &Elvish, &Fish, &Powershell, &Zsh]);
 
-/// What was typed before the word that is completed.
+/// The words typed before the word to complete.
 static ASKED: OnceLock<Asked> = OnceLock::new();
 
-/// The plan that was typed, if there is one.
+/// The plan named on the command line; `None` if there is none.
 static PLAN: OnceLock<Option<PathBuf>> = OnceLock::new();
 
-/// Answers if a shell asks.
+/// Answers a shell's question; `None` if no shell asks.
 pub(crate) fn main(args: &[OsString]) -> Option<ExitCode> {
     std::env::var_os(VARIABLE)?;
     std::panic::set_hook(Box::new(|_| {}));
@@ -66,7 +66,7 @@ pub(crate) fn main(args: &[OsString]) -> Option<ExitCode> {
     }
 }
 
-/// The script that makes a shell ask.
+/// The script that makes a shell ask `ccb`.
 pub(crate) fn script(shell: &str) -> Result<String, Failure> {
     let wrong = |error: &dyn std::fmt::Display| Failure::internal(format!("completions: {error}"));
     let Some(shell) = SHELLS.completer(shell) else {
@@ -79,7 +79,7 @@ pub(crate) fn script(shell: &str) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(&script).trim().to_owned())
 }
 
-/// The command line, whose arguments know what they could be.
+/// The command line, with the values that each argument can take.
 fn command() -> Command {
     with_candidates(Cli::command(), &mut Vec::new())
 }
@@ -98,7 +98,7 @@ fn with_candidates(command: Command, path: &mut Vec<String>) -> Command {
     })
 }
 
-/// What an argument names.
+/// The kind of thing that an argument names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Task,
@@ -114,7 +114,7 @@ enum Kind {
     Request,
     Status,
     Priority,
-    /// Whatever has work to look at.
+    /// A team, an agent or a task with work to look at.
     Work,
     /// A run that has ended, or a team.
     Run,
@@ -122,7 +122,8 @@ enum Kind {
     PlanTask,
 }
 
-/// What the argument of the command at `path` names, if it is something we can list.
+/// The kind of thing that the argument of the command at `path` names; `None` if ccb cannot list
+/// its values.
 fn kind_of(path: &[String], arg: &Arg) -> Option<Kind> {
     let id = arg.get_id().as_str();
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
@@ -159,7 +160,7 @@ fn kind_of(path: &[String], arg: &Arg) -> Option<Kind> {
     }
 }
 
-/// The values there are, as far as they can be read.
+/// The existing values of this kind, as far as ccb can read them.
 fn values(kind: Kind) -> Vec<CompletionCandidate> {
     let words = |all: &[(&str, &str)]| -> Vec<Candidate> {
         let each = all.iter().map(|(value, about)| Candidate {
@@ -220,7 +221,7 @@ fn values(kind: Kind) -> Vec<CompletionCandidate> {
     shown.collect()
 }
 
-/// Where the user is. A team that cannot be used here must not hide the others.
+/// The user's project and team. A team that cannot be used here must not hide the others.
 fn workplace() -> Option<Workplace> {
     let asked = ASKED.get().cloned().unwrap_or_default();
     let without_team = Asked {
@@ -228,15 +229,15 @@ fn workplace() -> Option<Workplace> {
         ..asked.clone()
     };
     let found = Workplace::open(&asked).or_else(|_| Workplace::open(&without_team));
-    // Whoever presses a key does not wait for a database that does not answer.
+    // A person who presses a key does not wait for a database that does not answer.
     found.ok().map(|found| found.for_view())
 }
 
 /// The flags whose value says where to look.
 const PLACES: [&str; 6] = ["--team", "--list", "--as", "--home", "--board", "-C"];
 
-/// The words with the values of those flags replaced: the engine takes every word that is a
-/// command's name for the command, and a team may be called `demo`. What is completed stays.
+/// The words with the values of those flags replaced, except in the word to complete: the engine
+/// takes any word that equals a command's name for the command, and a team may be called `demo`.
 fn without_names(args: &[OsString]) -> Vec<OsString> {
     let mut words = args.to_vec();
     let start = words.iter().position(|word| word == "--");
@@ -246,7 +247,7 @@ fn without_names(args: &[OsString]) -> Vec<OsString> {
     let index = index.map(|index| index + start).next();
     let completed = index.unwrap_or(words.len().saturating_sub(1));
     for n in start + 1..words.len() {
-        // Bash makes a word of its own of the sign in `--team=demo`.
+        // Bash splits `--team=demo` and makes the sign a word.
         let before = match words[n - 1] == "=" {
             true => n.checked_sub(2),
             false => Some(n - 1),
@@ -260,7 +261,7 @@ fn without_names(args: &[OsString]) -> Vec<OsString> {
     words
 }
 
-/// What the words typed so far say about where to look.
+/// The flags in the words typed so far that say where to look.
 fn asked(args: &[OsString]) -> Asked {
     let mut asked = Asked::default();
     let mut words = args.iter().skip_while(|word| *word != "--").skip(2);
@@ -273,7 +274,7 @@ fn asked(args: &[OsString]) -> Asked {
         };
         if PLACES.contains(&flag) && value.is_none() {
             value = words.next().cloned();
-            // Bash makes a word of its own of the sign in `--team=x`.
+            // Bash splits `--team=x` and makes the sign a word.
             if value.as_ref().is_some_and(|value| value == "=") {
                 value = words.next().cloned();
             }
@@ -306,7 +307,7 @@ fn asked(args: &[OsString]) -> Asked {
 mod tests {
     use super::*;
 
-    /// Every argument of every command with what it names.
+    /// Collects every argument of every command with the kind of thing it names.
     fn arguments(command: &Command, path: &mut Vec<String>, found: &mut Vec<(String, String)>) {
         for arg in command.get_arguments().filter(|arg| !arg.is_global_set()) {
             if kind_of(path, arg).is_none() {
@@ -327,7 +328,7 @@ mod tests {
         let mut without = Vec::new();
         arguments(&Cli::command(), &mut Vec::new(), &mut without);
         let listable = ["ID", "AGENT", "TASK", "TYPE", "WORKTREE", "TEAM", "PARENT"];
-        // Of a message, which nobody has in mind.
+        // The id of a message, which no person remembers.
         let known = ["mail send reply_to"];
         without.retain(|(path, name)| {
             listable.contains(&name.as_str()) && !known.contains(&path.as_str())

@@ -12,7 +12,7 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Prints the script. It asks `ccb` at every completion, so it never gets old.
+/// Prints the script. It asks `ccb` at every completion, so it is never out of date.
 pub(crate) fn run(args: &CompletionsArgs, context: &mut Context) -> Result<Exit, Failure> {
     let script = completion::script(&args.shell.to_string())?;
     context.out.text(&script)?;

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{BOLD, CYAN, DIM, clean_line};
 
-/// By which git is ended when its pager, or whoever reads its output, has seen enough.
+/// The signal that ends git when its pager or another reader closes the pipe.
 const SIGPIPE: i32 = 13;
 
 #[derive(Debug, Args)]
@@ -90,7 +90,7 @@ fn answer(found: &Comparison, trees: &Trees) -> Result<Value, Failure> {
     }))
 }
 
-/// Several have changes: says which, with the command for each.
+/// Lists the several that have changes, with the command for each.
 fn choose(several: &[Changed], context: &mut Context) -> Result<Exit, Failure> {
     let row = |one: &Changed| {
         json!({

@@ -20,7 +20,7 @@ pub(crate) struct DoctorArgs {
     probe: bool,
 }
 
-/// Exit 0 if nothing is left to do, 1 if something is.
+/// Exit code 0 if nothing is left to do, 1 if something is.
 pub(crate) fn run(args: &DoctorArgs, context: &mut Context) -> Result<Exit, Failure> {
     if args.probe {
         return probe(context);
@@ -88,7 +88,7 @@ fn runtime_json(runtime: &KnownRuntime) -> Value {
     json
 }
 
-/// What agents with a model can run on, and what the rest lacks.
+/// The runtimes of agents with a model, and what the unusable ones lack.
 fn runtime_lines(runtimes: &[KnownRuntime]) -> Vec<String> {
     let ready: Vec<&str> = runtimes
         .iter()
@@ -114,7 +114,7 @@ fn runtime_lines(runtimes: &[KnownRuntime]) -> Vec<String> {
     lines
 }
 
-/// Where the prompts of native agents go, and why.
+/// The provider that native agents send their prompts to, and why.
 fn provider_json(provider: &KnownProvider) -> Value {
     let mut json = json!({"name": provider.name, "ready": provider.found.is_ok()});
     if let Some(Address { url, from }) = &provider.address {

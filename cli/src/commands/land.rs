@@ -16,7 +16,7 @@ use crate::exit::Exit;
 use crate::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, clean_line, quoted, short_commit};
 use crate::signals::Signals;
 
-/// How many lines of a failed check are shown.
+/// Maximum number of lines shown of a failed check.
 const SHOWN_LINES: usize = 10;
 
 #[derive(Debug, Args)]
@@ -103,7 +103,8 @@ pub(crate) fn run(args: &LandArgs, context: &mut Context) -> Result<Exit, Failur
     Ok(signals.came().unwrap_or_else(|| exit_of(&reports)))
 }
 
-/// What `--all` lands, and what of it is left because nothing proves it and nobody said yes.
+/// The tasks that `--all` lands, and those it leaves because no check proves them and no person
+/// said yes.
 fn chosen(args: &LandArgs, context: &Context) -> Result<(Vec<TaskId>, Everything), Failure> {
     let all = landing::everything(&context.agents()?)?;
     let mut tasks = all.checked.clone();
@@ -121,7 +122,7 @@ fn chosen(args: &LandArgs, context: &Context) -> Result<(Vec<TaskId>, Everything
     Ok((tasks, all))
 }
 
-/// What `--all` left, and the command that lands it.
+/// The work that `--all` left, and the command that lands it.
 fn left_words(left: &Everything, context: &Context) -> String {
     let (mark, words) = (Unchecked::MARK, clean_line(&left.unchecked_words()));
     let builds = left.builds_on_it.iter();
@@ -135,7 +136,7 @@ fn left_words(left: &Everything, context: &Context) -> String {
     )
 }
 
-/// Nothing on this list waits to land; where something does, if anywhere.
+/// Says that nothing on this list waits to land, and names the lists where something does.
 fn nothing(context: &Context) -> Result<String, Failure> {
     let mut text = "nothing is done that has not landed".to_owned();
     for work in landing::candidates_everywhere(&context.agents()?)? {
@@ -262,8 +263,7 @@ fn words(report: &LandReport, dry_run: bool, context: &Context) -> String {
     }
 }
 
-/// Where the work is, as short as it can be said from here.
-/// Whose work is in the way, as the end of a sentence.
+/// The agents whose work conflicts with this, as the end of a sentence.
 fn rivals_of(work: &Unlanded, files: &[String], context: &Context) -> String {
     let (Some(base), Ok(trees)) = (&work.base, context.trees()) else {
         return String::new();

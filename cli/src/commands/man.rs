@@ -17,7 +17,7 @@ pub(crate) struct ManArgs {
     out: Option<PathBuf>,
 }
 
-/// Prints the manual, or writes it.
+/// Prints the manual, or writes it to a directory.
 pub(crate) fn run(args: &ManArgs, context: &mut Context) -> Result<Exit, Failure> {
     let pages = manual::pages(Cli::command())
         .map_err(|error| Failure::failed("io", format!("the manual: {error}")))?;

@@ -29,7 +29,7 @@ pub(crate) fn serve_here(args: &McpArgs, context: &Context) -> Result<UnixStream
     mcp::serve_here(args.role, context.workplace.clone())
 }
 
-/// An agent of ours is what it was started as, or less.
+/// Refuses an agent that asks for tools of a higher role than it was started with.
 fn check(role: Role, context: &Context) -> Result<(), Failure> {
     let own = match context.who() {
         Who::Person | Who::Lead => return Ok(()),

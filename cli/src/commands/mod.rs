@@ -51,7 +51,7 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
 }
 
-/// What `ccb` can do.
+/// The commands of `ccb`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Create, claim, complete and watch tasks
@@ -140,7 +140,7 @@ pub(crate) enum Command {
     Man(man::ManArgs),
 }
 
-/// Whether the command first settles runs that nobody saw to.
+/// True if the command first settles dead runs.
 fn looks_at_runs(cli: &Cli) -> bool {
     matches!(
         &cli.command,
@@ -163,7 +163,7 @@ fn looks_at_runs(cli: &Cli) -> bool {
     )
 }
 
-/// Whether the command may start git and is ended by a signal in the usual way.
+/// True if the command may start git and is ended by a signal in the usual way.
 fn starts_git(cli: &Cli) -> bool {
     matches!(
         &cli.command,
@@ -185,13 +185,13 @@ fn starts_git(cli: &Cli) -> bool {
 }
 
 impl Cli {
-    /// Whether it is about repairs.
+    /// True if the command repairs things.
     pub(crate) fn repairs(&self) -> bool {
         matches!(self.command, Some(Command::Doctor(_) | Command::Board(_)))
     }
 }
 
-/// Runs what was asked for, which `name` stands for in the table of rights.
+/// Runs the command, which the table of rights calls `name`.
 pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, Failure> {
     if cli.command.is_some() {
         project::rights::check(name, context)?;
@@ -235,7 +235,7 @@ pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, 
         Some(Command::Completions(args)) => completions::run(args, context),
         None => {
             let named = cli.global.team.is_some() || cli.session.coordinates();
-            // A prompt is a sentence; a word that is nearly a command was meant to be one.
+            // A prompt is a sentence; a word that is nearly a command was meant as one.
             if let Some(word) = cli.session.prompt.first()
                 && !is_sentence(&cli.session.prompt)
                 && (!named || nearly_a_command(word))
@@ -261,8 +261,8 @@ pub(crate) fn run(cli: &Cli, name: &str, context: &mut Context) -> Result<Exit, 
     }
 }
 
-/// Refuses what does not work on a board in a database yet, rather than working on the files of
-/// this machine.
+/// Refuses a command that does not work on a board in a database yet, rather than working on this
+/// machine's files.
 fn check_board(cli: &Cli, context: &Context) -> Result<(), Failure> {
     let refused = matches!(&cli.command, Some(Command::Clean(_) | Command::Demo(_)));
     if !refused || !context.is_in_database() {
@@ -273,7 +273,7 @@ fn check_board(cli: &Cli, context: &Context) -> Result<(), Failure> {
         .with_hint("use the files of this machine with --board files"))
 }
 
-/// Flags of a session before a command, which has nothing to do with them.
+/// The error for a session's flags before a command, which does not take them.
 fn misplaced(session: &SessionArgs, command: &str) -> Failure {
     let given = session.given();
     let mut cli = Cli::command();
@@ -305,12 +305,12 @@ fn misplaced(session: &SessionArgs, command: &str) -> Failure {
     Failure::usage("usage", message).with_hint(hint)
 }
 
-/// Whether these arguments are one prompt: one argument of several words.
+/// True if these arguments are one prompt: one argument of several words.
 fn is_sentence(arguments: &[String]) -> bool {
     matches!(arguments, [one] if one.trim().contains(char::is_whitespace))
 }
 
-/// Words that are no command, and no prompt either because there is no team.
+/// The error for words that are no command, and no prompt either because there is no team.
 fn unknown(words: &[String]) -> Failure {
     let word = words.first().map(String::as_str).unwrap_or_default();
     let message = format!("there is no command {word:?}");

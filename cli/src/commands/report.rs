@@ -12,7 +12,7 @@ use crate::cost::{saved_line, usage_line};
 use crate::exit::Exit;
 use crate::output::{BOLD, CYAN, DIM, GREEN, PLAIN, RED, YELLOW, clean_line};
 
-/// How many things that are left are named one by one.
+/// Maximum number of remaining things that are named one by one.
 const NAMED: usize = 10;
 
 #[derive(Debug, Args)]
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &ReportArgs, context: &mut Context) -> Result<Exit, Fail
     let page = report::html(&report);
     if out == Path::new("-") {
         let mut stdout = std::io::stdout().lock();
-        // Somebody who has seen enough is fine.
+        // A reader that closes the pipe early is no error.
         stdout.write_all(page.as_bytes()).ok();
         return Ok(Exit::Done);
     }
@@ -78,7 +78,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     )?)
 }
 
-/// How a state is marked.
+/// The style of a state.
 pub(super) fn style_of(state: ReportState) -> anstyle::Style {
     match state {
         ReportState::Running => CYAN,
@@ -154,7 +154,7 @@ fn text(report: &Report, ccb: &str) -> String {
     lines.join("\n")
 }
 
-/// In the two largest units.
+/// A duration in its two largest units.
 pub(super) fn duration(ms: i64) -> String {
     let seconds = ms.max(0) / 1000;
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {

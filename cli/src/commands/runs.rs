@@ -19,7 +19,7 @@ pub(crate) struct RunsArgs {
     limit: usize,
 }
 
-/// Lists sessions and plans that have ended.
+/// Lists finished sessions and plans.
 pub(crate) fn run(args: &RunsArgs, context: &mut Context) -> Result<Exit, Failure> {
     let mut found = match args.all {
         true => history::everywhere(context),

@@ -20,7 +20,7 @@ enum InitShell {
 }
 
 /// Only a function of the shell itself can change its directory. The path ends in a mark, because
-/// the shell would take line breaks off its end.
+/// the shell would remove line breaks from its end.
 const POSIX: &str = r#"ccb() {
     if [ "$1" != cd ]; then
         command ccb "$@"

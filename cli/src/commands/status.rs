@@ -17,11 +17,11 @@ use crate::output::{
 };
 use crate::signals::Signals;
 
-/// How often is looked with `--watch`.
+/// Interval between two displays with `--watch`.
 const EVERY: Duration = Duration::from_millis(1000);
-/// How often is looked meanwhile whether to end.
+/// Poll interval for a signal between two displays.
 const SLICE: Duration = Duration::from_millis(100);
-/// Empties the screen, from the top left corner on.
+/// Clears the screen and puts the cursor in the top left corner.
 const CLEAR: &str = "\x1b[H\x1b[J";
 
 #[derive(Debug, Args)]
@@ -52,7 +52,7 @@ fn context_width() -> usize {
     terminal_width().unwrap_or(usize::MAX)
 }
 
-/// Shows it whenever it has changed, until somebody ends it.
+/// Shows the status after each change, until the user ends the command.
 fn watch(context: &mut Context) -> Result<Exit, Failure> {
     let signals = Signals::catch()?;
     let team = context.team()?.to_string();
@@ -62,7 +62,7 @@ fn watch(context: &mut Context) -> Result<Exit, Failure> {
     loop {
         let (json, shown) = match overview::look(&workplace) {
             Ok(overview) => (to_json(&overview, &team), text(&overview, context_width())),
-            // A server that is restarted is back in a moment.
+            // A server that restarts is back in a moment.
             Err(error) if before.is_some() && workplace.is_in_database() => (
                 error.to_json(),
                 format!("{RED}✘{RED:#} {}", clean_line(&error.in_a_line())),
@@ -90,7 +90,7 @@ fn watch(context: &mut Context) -> Result<Exit, Failure> {
     }
 }
 
-/// Shows it instead of what was shown before, as much as the screen holds.
+/// Replaces the shown text, cut to the height of the screen.
 fn redraw(text: &str, context: &mut Context) -> Result<(), Failure> {
     let rows = rustix::termios::tcgetwinsize(std::io::stdout()).map_or(24, |size| size.ws_row);
     let room = usize::from(rows).saturating_sub(2).max(1);
@@ -102,7 +102,7 @@ fn redraw(text: &str, context: &mut Context) -> Result<(), Failure> {
         let more = counted(more, "more line");
         shown.push_str(&format!("\n{DIM}… {more}: ccb status{DIM:#}"));
     }
-    // Not by way of what takes colours out: it would take this out, too.
+    // Written directly, because the output's filter for colours would remove this sequence.
     std::io::stdout().write_all(CLEAR.as_bytes()).ok();
     context.out.text(&shown)
 }
@@ -137,7 +137,7 @@ fn to_json(overview: &Overview, team: &str) -> Value {
 fn text(overview: &Overview, width: usize) -> String {
     let mut lines = Vec::new();
     for team in &overview.teams {
-        // Nothing was ever done with it.
+        // An agent or a user created the team and never used it.
         if team.is_at_rest() && team.tasks.total() == 0 && team.session.is_none() {
             continue;
         }
@@ -201,7 +201,7 @@ fn team_line(team: &TeamView, width: usize) -> String {
     line
 }
 
-/// What all agents of a team used, and what forks saved.
+/// Usage of all agents of a team, and what forks saved.
 fn used_lines(usage: &Usage) -> impl Iterator<Item = String> {
     let lines = [usage_line(usage), saved_line(usage)];
     let lines = lines.into_iter().flatten();
@@ -233,7 +233,7 @@ fn counts_text(counts: &Counts) -> String {
     parts.join(", ")
 }
 
-/// Who does what since when, and what it said last.
+/// One line about an agent: its task, since when, and what it said last.
 fn agent_line(agent: &AgentView, width: usize) -> String {
     let style = colored(agent.color.as_deref(), BOLD);
     let task = agent.task.as_deref().map(|id| format!(" #{id}"));
@@ -266,7 +266,7 @@ fn agent_line(agent: &AgentView, width: usize) -> String {
     line
 }
 
-/// How many tokens it used, and how many of those it read were in the cache.
+/// The agent's tokens, and how many of those it read came from the cache.
 fn tokens_of(agent: &AgentView) -> String {
     let (all, cached) = (agent.tokens, agent.usage.cache_read_tokens);
     match (all, cached) {

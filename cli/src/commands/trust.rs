@@ -1,4 +1,4 @@
-//! `ccb trust`: the user's word on what a repository wants to run.
+//! `ccb trust`: the user allows a repository's hooks, setup and runtimes to run.
 
 use clap::Args;
 use coordinator::agent::definitions;
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &TrustArgs, context: &mut Context) -> Result<Exit, Failu
         &all,
         places,
     );
-    // Shown only: git does not ask us.
+    // Only shown: git does not ask ccb.
     let git = config_code(&root)?;
     let before = trust.granted()?;
     let new = items.iter().filter(|item| !before.contains(&item.id()));
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &TrustArgs, context: &mut Context) -> Result<Exit, Failu
     Ok(Exit::Done)
 }
 
-/// An agent, or a hook, cannot give the user's word.
+/// Refuses agents and hooks: only a person can trust a repository.
 fn only_for_people(context: &Context) -> Result<(), Failure> {
     if context.who() == Who::Person && !hooks::in_hook() {
         return Ok(());
@@ -128,7 +128,7 @@ fn git_json(entry: &ConfigCode) -> Value {
     })
 }
 
-/// What git itself runs, which no word of ours permits or forbids.
+/// The programs that git itself runs, which ccb neither allows nor forbids.
 fn git_lines(entries: &[ConfigCode]) -> Vec<String> {
     let mut lines: Vec<String> = entries
         .iter()

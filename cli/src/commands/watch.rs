@@ -1,4 +1,4 @@
-//! Printing things as they happen, which `task watch` and `mail watch` share.
+//! Prints events as they happen, for `task watch` and `mail watch`.
 
 use std::time::Duration;
 
@@ -21,17 +21,18 @@ pub(super) struct Until {
     no_follow: bool,
 }
 
-/// How soon a signal is noticed.
+/// Poll interval for a signal.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// One thing that happened.
+/// One event to print.
 pub(super) struct Seen {
     pub(super) seq: u64,
     pub(super) json: Value,
     pub(super) text: String,
 }
 
-/// Prints what `next` returns, which waits so long for something; the last before was `shown`.
+/// Prints the events that `next` returns; its argument is how long to wait for one. `shown` is the
+/// number of the last event that was printed before.
 pub(super) fn print(
     until: &Until,
     mut shown: u64,

@@ -40,7 +40,7 @@ pub(crate) fn run(_: &WebArgs, _: &mut Context) -> Result<Exit, Failure> {
     ))
 }
 
-/// ccb with the page.
+/// `ccb web` with the feature `page`.
 #[cfg(feature = "page")]
 mod serve {
     use serde_json::{Value, json};
@@ -71,7 +71,7 @@ mod serve {
         Ok(host.signals.came().unwrap_or(Exit::Done))
     }
 
-    /// This process.
+    /// This process as the host of the page.
     struct Host {
         out: Output,
         signals: Signals,

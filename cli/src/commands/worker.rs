@@ -1,4 +1,4 @@
-//! `ccb worker`: this machine helps with a board that several machines share.
+//! `ccb worker`: this machine works on a board that several machines share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::output::{BOLD, DIM, PLAIN, clean_line};
 use crate::session::{EventPlace, event_json, event_text};
 use crate::signals::Signals;
 
-/// As wide as the time before each line.
+/// Indentation as wide as the time before each line.
 const INDENT: &str = "         ";
 
 const CHECK: DurationFormat = DurationFormat::SECONDS
@@ -79,7 +79,7 @@ fn slots(text: &str) -> Result<usize, String> {
 
 pub(crate) fn run(args: &WorkerArgs, context: &mut Context) -> Result<Exit, Failure> {
     if !context.is_in_database() {
-        // The usual reason, before anything is cloned.
+        // The usual error is found here, before the repository is cloned.
         Worker::prepare(&args.request(), context)?;
     }
     if !context.out.is_json() && !context.quiet {
@@ -126,7 +126,7 @@ impl WorkerArgs {
     }
 }
 
-/// What a worker shows: lines for people, events with `--json`.
+/// A worker's output: lines for people, events with `--json`.
 struct View<'a> {
     context: &'a mut Context,
     place: EventPlace,
@@ -151,7 +151,7 @@ impl View<'_> {
     }
 
     fn event(&mut self, event: &DirectorEvent) {
-        // A worker is idle often enough.
+        // A worker is idle often, which needs no line.
         if matches!(event, DirectorEvent::Idle { .. }) {
             return;
         }
@@ -168,7 +168,7 @@ impl View<'_> {
         let now = rfc3339(SystemClock.now_ms());
         if self.context.out.is_json() {
             json["ts"] = now.into();
-            // Whoever reads it may be gone; the work goes on.
+            // If the reader of stdout has gone, the work continues.
             self.context.out.json(&json).ok();
             return;
         }

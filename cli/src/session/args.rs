@@ -21,7 +21,7 @@ const VERIFY_TIMEOUT: DurationFormat = DurationFormat::SECONDS
 
 const MOST_MATES: u16 = 500;
 
-/// `4`, or `claude=2,shell=4`.
+/// Parses `4`, or `claude=2,shell=4`.
 fn mates(text: &str) -> Result<Mates, String> {
     let number = |text: &str| {
         let number = text.trim().parse::<u16>().ok();
@@ -46,7 +46,7 @@ fn mates(text: &str) -> Result<Mates, String> {
     Ok(Mates::ByRuntime(all))
 }
 
-/// What a session can be told; without a subcommand.
+/// The arguments of a session; without a subcommand.
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "Sessions (ccb --team NAME [PROMPT])")]
 pub(crate) struct SessionArgs {
@@ -117,7 +117,7 @@ pub(crate) struct SessionArgs {
 }
 
 impl SessionArgs {
-    /// As the library takes it.
+    /// The request for a session, as the library takes it.
     pub(crate) fn request(&self) -> Request {
         Request {
             prompt: self.prompt(),
@@ -143,13 +143,13 @@ impl SessionArgs {
         }
     }
 
-    /// The prompt, if one was given.
+    /// The prompt; `None` if there is none.
     fn prompt(&self) -> Option<String> {
         let text = self.prompt.join(" ");
         (!text.trim().is_empty()).then_some(text)
     }
 
-    /// Whether a coordinator is wanted, by the flag or the environment.
+    /// True if the flag or the environment asks for a coordinator.
     pub(crate) fn coordinates(&self) -> bool {
         let on =
             |value: String| !matches!(value.to_lowercase().as_str(), "0" | "false" | "no" | "off");
@@ -157,12 +157,12 @@ impl SessionArgs {
             || (!self.prompt.is_empty() && env::var(env::COORDINATOR_MODE).is_some_and(on))
     }
 
-    /// Whether anything was said that only a session understands.
+    /// True if no argument was given that only a session understands.
     pub(crate) fn is_empty(&self) -> bool {
         self.given().is_empty()
     }
 
-    /// What was said that only a session understands.
+    /// The given arguments that only a session understands.
     pub(crate) fn given(&self) -> Vec<&'static str> {
         let all = [
             ("PROMPT", !self.prompt.is_empty()),

@@ -1,4 +1,4 @@
-//! The question at the end of a session: what of the finished work is to land.
+//! The question at the end of a session: which finished work lands.
 
 use std::process::Command;
 
@@ -28,7 +28,7 @@ fn read_all(answer: &str) -> Option<All> {
     }
 }
 
-/// Asks until there is an answer. `say` prints a line; `give_up` is asked while it waits.
+/// Asks until there is an answer. `say` prints a line; `give_up` returns true to end the wait.
 pub(super) fn choose(
     typed: &Typed,
     into: &str,
@@ -58,7 +58,7 @@ pub(super) fn choose(
     let separate = !checked.is_empty() && !unchecked.is_empty();
     loop {
         let answer = typed.ask(&format!("{question} {choices}"), give_up);
-        // Nobody is there any more.
+        // The person has left.
         let Some(answer) = answer else {
             return Vec::new();
         };
@@ -112,7 +112,7 @@ fn one_by_one(
     chosen
 }
 
-/// What speaks against landing it unseen, as a part of the question.
+/// The reason not to land it unseen, as a part of the question.
 fn doubt(offer: &Offer) -> String {
     match &offer.unchecked {
         None => String::new(),
@@ -146,7 +146,7 @@ fn offer_line(offer: &Offer) -> String {
     )
 }
 
-/// Shows what changed, by git itself: with the person's pager and colours.
+/// Shows the changes with git itself: with the person's pager and colours.
 fn show(typed: &Typed, offer: &Offer) {
     let Some((base, commit)) = &offer.range else {
         return;

@@ -1,4 +1,5 @@
-//! A session in the live view: what happens goes there, and what a person decides comes back.
+//! A session in the live view: passes events to the view, and the person's decisions to the
+//! session.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -13,7 +14,7 @@ use store::{Failure, counted};
 use taskboard::TaskId;
 use top::{Directs, LandOffer, LandQuestion, LogLine, SessionNews, Tone, Whose};
 
-/// How often is looked whether to give up while a person is asked.
+/// Poll interval for giving up while the view asks a person.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The view of a session, on a thread of its own.
@@ -25,16 +26,16 @@ pub(super) struct LiveView {
     thread: Mutex<Option<JoinHandle<Result<(), Failure>>>>,
 }
 
-/// What was decided in the view and is not carried out yet.
+/// The decisions made in the view that the session has not carried out yet.
 #[derive(Debug, Default)]
 struct Decided {
     decisions: Mutex<Vec<Decision>>,
     signal: AtomicU8,
-    /// The person wants lines instead.
+    /// True if the person wants lines instead.
     plain: AtomicBool,
-    /// The view is closed.
+    /// True if the view is closed.
     closed: AtomicBool,
-    /// Who waits for what is to land.
+    /// Receives the tasks to land; `None` if the session does not wait for them.
     landing: Mutex<Option<Sender<Vec<TaskId>>>>,
 }
 
@@ -66,7 +67,7 @@ impl Directs for Hand {
     }
 }
 
-/// Says that the view is closed, however it came to that.
+/// Reports on drop that the view is closed, for whatever reason.
 struct Closes(Arc<Decided>);
 
 impl Drop for Closes {
@@ -100,17 +101,17 @@ impl LiveView {
         }
     }
 
-    /// Whether it is on the screen.
+    /// True if the view is on the screen.
     pub(super) fn is_open(&self) -> bool {
         !self.decided.closed.load(Ordering::SeqCst)
     }
 
-    /// Whether the person has closed it to see lines instead.
+    /// True if the person has closed the view to see lines instead.
     pub(super) fn wants_lines(&self) -> bool {
         self.decided.plain.load(Ordering::SeqCst)
     }
 
-    /// Shows a line of what happened; `text` has the colours of lines.
+    /// Shows a line about an event; `text` has the colours of lines.
     pub(super) fn log(&self, text: &str) {
         let text = anstream::adapter::strip_str(text).to_string();
         let tone = tone_of(&text);
@@ -118,7 +119,7 @@ impl LiveView {
         self.news.log(LogLine { at_ms, text, tone });
     }
 
-    /// Whether this process directs the session, or follows another one.
+    /// True if this process directs the session, or follows another one.
     pub(super) fn directs(&self, directs: bool) {
         self.news.directs(directs);
     }
@@ -134,8 +135,8 @@ impl LiveView {
         }
     }
 
-    /// Asks what is to land; none if the view is closed before there is an answer, or `give_up`
-    /// says so.
+    /// Asks which work lands; `None` if the view closes before there is an answer, or `give_up`
+    /// returns true.
     pub(super) fn choose_to_land(
         &self,
         into: &str,
@@ -167,8 +168,8 @@ impl LiveView {
         chosen
     }
 
-    /// Closes the view, when whoever looks at something has seen enough; says why it could not be
-    /// shown, if it could not.
+    /// Closes the view when the person has left what they look at; returns the error if the view
+    /// could not be shown.
     pub(super) fn close(&self) -> Option<Failure> {
         self.news.session_over();
         let thread = lock(&self.thread).take()?;
@@ -195,7 +196,7 @@ fn land_offer(offer: &Offer) -> LandOffer {
     }
 }
 
-/// What the glyph at a line's beginning says.
+/// The tone for the glyph at a line's beginning.
 fn tone_of(text: &str) -> Tone {
     match text.chars().next() {
         Some('✔' | '⇥') => Tone::Good,

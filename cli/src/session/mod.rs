@@ -1,4 +1,4 @@
-//! `ccb --team NAME`: what a session can be told, and what it shows.
+//! `ccb --team NAME`: what a person can type in a session, and what the session shows.
 
 mod args;
 mod landing;
@@ -21,7 +21,7 @@ use crate::exit::Exit;
 use crate::signals::Signals;
 use crate::telemetry;
 
-/// Gives the terminal back, also where a session panics.
+/// Restores the terminal on drop, also where a session panics.
 struct Closes(Arc<View>);
 
 impl Drop for Closes {
@@ -30,7 +30,7 @@ impl Drop for Closes {
     }
 }
 
-/// Begins a session, goes on with it, or follows it.
+/// Begins, resumes or follows a session.
 pub(crate) fn run(args: &SessionArgs, context: &mut Context) -> Result<Exit, Failure> {
     let wants_live = !args.plain && !context.out.is_json() && top::is_possible();
     let view = Arc::new(View::new(

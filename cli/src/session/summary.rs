@@ -50,7 +50,7 @@ pub(super) fn summary_text(summary: &Summary) -> String {
             hanging(failure)
         ));
     }
-    // A lead may have done everything itself.
+    // The lead may have done everything itself, without tasks.
     text.push_str(&match (total, summary.verdict) {
         (0, Verdict::Done) => format!("{GREEN}{BOLD}done{BOLD:#}{GREEN:#}"),
         (0, Verdict::Interrupted(_)) => format!("{YELLOW}{BOLD}interrupted{BOLD:#}{YELLOW:#}"),
@@ -77,7 +77,7 @@ pub(super) fn summary_text(summary: &Summary) -> String {
     text
 }
 
-/// The tasks that failed too often, each with its reason and the command that tries again.
+/// Adds the tasks that failed too often, each with its reason and the command that tries again.
 fn push_parked(summary: &Summary, text: &mut String) {
     for task in summary.parked.iter().take(NAMED) {
         let again = format!("ccb --team {} task retry {}", summary.team, task.id);
@@ -97,7 +97,7 @@ fn push_parked(summary: &Summary, text: &mut String) {
     }
 }
 
-/// What has not landed, and the commands to look at it and to land it.
+/// Adds the work that has not landed, and the commands to inspect and to land it.
 fn push_unlanded(summary: &Summary, text: &mut String) {
     if !summary.unlanded.is_empty() {
         let ids: Vec<String> = summary.unlanded.iter().map(|id| format!("#{id}")).collect();
@@ -141,7 +141,7 @@ fn push_unlanded(summary: &Summary, text: &mut String) {
     }
 }
 
-/// The worktrees that are kept.
+/// Adds the kept worktrees.
 fn push_kept(summary: &Summary, text: &mut String) {
     if !summary.staying.is_empty() {
         let mut tasks: Vec<String> = Vec::new();
@@ -163,7 +163,7 @@ fn push_kept(summary: &Summary, text: &mut String) {
     }
 }
 
-/// What failed, without what it printed: that was said when it did.
+/// The first line of a failure. Its output was already printed when it happened.
 fn first_line(why: &str) -> &str {
     why.trim_start().lines().next().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What happens in a session, in words for people and as JSON for programs.
+//! The events of a session, in words for people and as JSON for programs.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use taskboard::{TaskId, Unchecked};
 
 use crate::output::{CYAN, DIM, GREEN, RED, YELLOW, clean_line, failure_lines};
 
-/// How many trees are named at the end; the rest is counted.
+/// Maximum number of worktrees named at the end; the rest is counted.
 pub(super) const NAMED: usize = 10;
 
 pub(crate) fn event_json(event: &DirectorEvent) -> Value {
@@ -41,23 +41,23 @@ pub(crate) fn event_json(event: &DirectorEvent) -> Value {
     json
 }
 
-/// What the words for people depend on.
+/// The values that the words for people depend on.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Place {
     pub(super) team: String,
-    /// Mates run commands and nothing else.
+    /// True if the teammates run commands and nothing else.
     pub(super) commands_only: bool,
     pub(super) person_leads: bool,
-    /// The branch finished work lands on.
+    /// The branch that finished work lands on.
     pub(super) into: Option<String>,
-    /// Where the person is.
+    /// The person's directory.
     pub(super) directory: PathBuf,
-    /// Everything that was printed by what the event is about.
+    /// The file with the whole output of the event's agent or check.
     pub(super) log: Option<PathBuf>,
 }
 
 impl Place {
-    /// For a worker on this team's board, whose work lands there.
+    /// For a worker on this team's board; its work lands on `into`.
     pub(crate) fn of_worker(team: &str, into: Option<String>) -> Self {
         Self {
             team: team.to_owned(),
@@ -66,7 +66,7 @@ impl Place {
         }
     }
 
-    /// What stands in the line where the person types.
+    /// The hint in the line where the person types.
     pub(super) fn typing_hint(&self) -> &'static str {
         match (self.person_leads, self.commands_only) {
             (true, true) => "/run CMD adds a task, /help lists the commands",
@@ -85,7 +85,7 @@ impl Place {
     }
 }
 
-/// `style` is how the agent it is about is shown.
+/// The text for an event; `style` is its agent's.
 pub(crate) fn event_text(event: &DirectorEvent, style: Style, place: &Place) -> String {
     match event {
         DirectorEvent::Started {
@@ -154,7 +154,7 @@ pub(crate) fn event_text(event: &DirectorEvent, style: Style, place: &Place) -> 
     }
 }
 
-/// How the work on a task ended.
+/// The text for the end of the work on a task.
 fn ended_text(task: TaskId, end: &TaskEnd, took: Duration, place: &Place) -> String {
     let seconds = took.as_secs_f64();
     match end {
@@ -209,16 +209,16 @@ pub(super) fn stand_words(stand: &Stand) -> String {
     }
 }
 
-/// How things stand, with what can be done about it.
+/// The session's state, with what the person can do about it.
 fn stand_text(stand: &Stand, place: &Place) -> String {
     match stand {
         Stand::NoTasks if place.person_leads => {
             format!("no tasks yet. Add one: {}", place.add_a_task())
         }
-        // The lead has just begun.
+        // The lead has just started.
         Stand::NoTasks => String::new(),
         Stand::Stuck(left) => {
-            // What was parked has just been said, with the reason.
+            // The line about a parked task came before this, with the reason.
             let left: Vec<_> = left.iter().filter(|(_, why)| *why != Why::Parked).collect();
             let mut lines: Vec<String> = left
                 .iter()
@@ -237,7 +237,7 @@ fn stand_text(stand: &Stand, place: &Place) -> String {
     }
 }
 
-/// Why nobody begins a task.
+/// The reason why no agent starts a task.
 fn why_stuck(why: &Why, place: &Place) -> String {
     match why {
         Why::Parked => "is parked".into(),

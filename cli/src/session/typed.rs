@@ -1,4 +1,4 @@
-//! What is typed during a session. Standard input has one owner, this.
+//! Input typed during a session. This module is the only reader of standard input.
 
 use std::io::{BufRead, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use term::prompt::Prompt;
 
-/// How long one wait for an answer takes at most before it is looked whether to give up.
+/// Poll interval for giving up while a question waits for its answer.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Lines that a person types.
 #[derive(Debug)]
 pub(super) struct Typed {
-    /// Where the terminal can show it while other things are printed.
+    /// The line at the bottom of the terminal; `None` if the terminal cannot show one.
     prompt: Option<Prompt>,
     lines: Option<Mutex<Receiver<String>>>,
-    /// Nobody will type anything any more, but answers.
+    /// True if the person can type nothing more but answers.
     gone: Arc<AtomicBool>,
 }
 
@@ -36,7 +36,7 @@ impl Typed {
         }
     }
 
-    /// Says what can be typed.
+    /// Shows what can be typed.
     pub(super) fn hint(&self, hint: &str) {
         if let Some(prompt) = &self.prompt {
             prompt.hint(hint);
@@ -47,7 +47,7 @@ impl Typed {
         self.gone.load(Ordering::SeqCst)
     }
 
-    /// What was typed since the last call; and whether that was the end of it.
+    /// The lines typed since the last call; the boolean is true at the end of the input.
     pub(super) fn so_far(&self) -> (Vec<String>, bool) {
         let mut ended = false;
         let typed = match (&self.prompt, &self.lines) {
@@ -66,8 +66,8 @@ impl Typed {
         (typed, ended)
     }
 
-    /// Asks and waits; none if nobody answers any more or `give_up` says so. Whoever has ended
-    /// the input can still answer at the terminal.
+    /// Asks and waits; `None` if no answer can come or `give_up` returns true. A person who has
+    /// ended the input can still answer at the terminal.
     pub(super) fn ask(&self, question: &str, give_up: impl Fn() -> bool) -> Option<String> {
         if let Some(prompt) = &self.prompt {
             return prompt.ask(question, give_up);
@@ -89,7 +89,7 @@ impl Typed {
         }
     }
 
-    /// Lets another program have the terminal.
+    /// Gives the terminal to another program until `run` returns.
     pub(super) fn lend<T>(&self, run: impl FnOnce() -> T) -> T {
         match &self.prompt {
             Some(prompt) => prompt.lend(run),
@@ -98,7 +98,7 @@ impl Typed {
     }
 }
 
-/// Reads on a thread that ends with the process.
+/// Reads lines on a thread that ends with the process.
 fn plain_lines(gone: &Arc<AtomicBool>) -> Receiver<String> {
     let (sender, lines) = mpsc::channel();
     let over = Arc::clone(gone);

@@ -1,5 +1,5 @@
-//! What a session shows: lines on stderr for people, events on stdout with `--json`, or the live
-//! view, which is given the same lines.
+//! A session's output: lines on stderr for people, events on stdout with `--json`, or the live
+//! view, which gets the same lines.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -29,25 +29,25 @@ use crate::output::{
 };
 use crate::signals::Signals;
 
-/// As wide as the time before each line.
+/// Indentation as wide as the time before each line.
 const INDENT: &str = "         ";
 
-/// Says what happens, and listens to who is at the terminal.
+/// Shows events, and reads what the person at the terminal types.
 #[derive(Debug)]
 pub(super) struct View {
     out: Mutex<Output>,
     json: bool,
     signals: Signals,
-    /// Where standard input is a terminal and lines are shown.
+    /// Present where standard input is a terminal and lines are shown.
     typed: Mutex<Option<Arc<Typed>>>,
-    /// The live view is wanted instead of lines.
+    /// True if the live view replaces the lines.
     wants_live: bool,
     live: Mutex<Option<Arc<LiveView>>>,
-    /// The last words, printed when the view is closed.
+    /// The summary, printed when the view is closed.
     ending: Mutex<Option<String>>,
-    /// Whose members write, once it is known.
+    /// The team whose members write, once it is known.
     team: Mutex<Option<Team>>,
-    /// Its agents.
+    /// The team's agents, once they are known.
     agents: Mutex<Option<Agents>>,
     place: Mutex<Place>,
 }
@@ -70,13 +70,13 @@ impl View {
         }
     }
 
-    /// One line for people, one event for programs.
+    /// Prints one line for people or one event for programs.
     fn say(&self, json: impl FnOnce() -> Value, text: impl FnOnce() -> String) {
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
         if self.json {
             let mut event = json();
             event["ts"] = rfc3339(SystemClock.now_ms()).into();
-            // Whoever reads it may be gone; the work goes on.
+            // If the reader of stdout has gone, the work continues.
             out.json(&event).ok();
         } else {
             let text = text();
@@ -106,7 +106,7 @@ impl View {
         lock(&self.typed).clone()
     }
 
-    /// Closes the live view, if there is one, and says what is left to say.
+    /// Closes the live view, if there is one, and prints the remaining lines.
     pub(super) fn close(&self) {
         let live = lock(&self.live).take();
         if let Some(error) = live.and_then(|live| live.close()) {
@@ -117,7 +117,7 @@ impl View {
         }
     }
 
-    /// The person has closed the view to see lines: from here on they are printed.
+    /// Switches to lines after the person has closed the view to see them.
     fn go_on_as_lines(&self) {
         let wants = lock(&self.live)
             .as_ref()
@@ -145,15 +145,15 @@ impl View {
         out.note(text);
     }
 
-    /// What a member of the team is shown in.
+    /// The colour of a team's member.
     fn color_of(&self, name: &str) -> Option<String> {
         let team = self.team.lock().unwrap_or_else(PoisonError::into_inner);
         let roster = team.as_ref()?.roster().ok()?;
         roster.member(name)?.color.clone()
     }
 
-    /// What the agent is shown in that has begun something: its definition's colour, else the one
-    /// it has in its team.
+    /// The style of the agent that an event is about: its definition's colour, else the one in its
+    /// team.
     fn style_of_agent(&self, event: &DirectorEvent) -> Style {
         let DirectorEvent::Started { agent, name, .. } = event else {
             return PLAIN;
@@ -219,7 +219,7 @@ impl View {
     }
 
     fn engine(&self, event: &DirectorEvent) {
-        // What follows from the lines before it is for programs.
+        // An event that repeats earlier lines is for programs only.
         if !self.json && matches!(event, DirectorEvent::Idle { .. }) {
             return;
         }
@@ -236,7 +236,7 @@ impl View {
         );
     }
 
-    /// Where everything is that was printed by the agent an event is about, or its check.
+    /// The file with the whole output of an event's agent, or of its check.
     fn log_of(&self, event: &DirectorEvent) -> Option<PathBuf> {
         let DirectorEvent::Ended { agent, .. } = event else {
             return None;
@@ -261,7 +261,7 @@ impl View {
     }
 
     fn message(&self, message: &Message) {
-        // What asks for something is shown as a request.
+        // A message that needs an answer is shown as a request.
         if !self.json && message.body.kind().ends_with("_request") {
             return;
         }
@@ -460,7 +460,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What mates may do without asking, in a sentence.
+/// A sentence that says what teammates may do without asking.
 fn may_do(session: &Session) -> String {
     let place = match session.record.no_worktrees {
         true => "in this checkout",

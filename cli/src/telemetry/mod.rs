@@ -1,4 +1,4 @@
-//! Sessions and plans as a collector sees them, if ccb was built with the feature `otel`.
+//! Sessions and plans for a telemetry collector, if ccb was built with the feature `otel`.
 
 #[cfg(feature = "otel")]
 pub(crate) use otel::{OfPlan, session};

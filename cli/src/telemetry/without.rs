@@ -1,4 +1,4 @@
-//! ccb without the feature `otel`: says how to get it where a collector is named.
+//! ccb without the feature `otel`: if a collector is named, says how to get the feature.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(crate) fn session(ui: Arc<dyn SessionUi>, note: impl FnOnce(&str)) -> Arc<dy
     ui
 }
 
-/// Nobody listens.
+/// Does nothing, in place of the exporter.
 #[derive(Debug)]
 pub(crate) struct OfPlan;
 

@@ -28,7 +28,7 @@ pub(crate) struct SendArgs {
     priority: String,
 }
 
-/// Sends a message to an agent; resumes it if it has ended.
+/// Sends a message to an agent; a finished agent resumes.
 pub(crate) fn send(args: &SendArgs, context: &mut Context) -> Result<Exit, Failure> {
     let agents = context.agents()?;
     let meta = agents.find(&args.who)?;
@@ -110,7 +110,7 @@ pub(crate) struct ResumeArgs {
     background: bool,
 }
 
-/// Lets an agent that has ended go on.
+/// Resumes a finished agent.
 pub(crate) fn resume(args: &ResumeArgs, context: &mut Context) -> Result<Exit, Failure> {
     let agents = context.agents()?;
     let meta = agents.find(&args.who)?;

@@ -1,4 +1,4 @@
-//! What one agent may use.
+//! Limits on what one agent may use.
 
 use std::time::Duration;
 

@@ -50,7 +50,8 @@ pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, Failur
     Ok(Exit::Done)
 }
 
-/// What an agent is shown in: the colour of its definition, else the one it has in its team.
+/// The colour that an agent is shown in: the one in its definition, else the one in its team's
+/// roster.
 pub(super) fn color_of(meta: &Meta, roster: Option<&Roster>) -> Option<String> {
     let in_team = || {
         let member = roster?.member(meta.address()).filter(|_| meta.teammate)?;

@@ -11,9 +11,9 @@ use crate::exit::Exit;
 use crate::output::{BOLD, CYAN, DIM, GREEN, RED, YELLOW, clean_line, failure_lines, hanging};
 use crate::signals::Signals;
 
-/// How often a command that follows looks whether it was told to end.
+/// Poll interval for a signal while the command follows a log.
 const SLICE: Duration = Duration::from_millis(250);
-/// How much of a tool's answer is shown.
+/// Maximum characters shown of a tool's answer.
 const SHOWN: usize = 400;
 
 #[derive(Debug, Args)]
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &LogsArgs, context: &mut Context) -> Result<Exit, Failur
         let Some(watch) = &mut watch else {
             return end(&run, context);
         };
-        // Asked before the last look: what was written before it ended is shown.
+        // Read before the transcript, so that the last entries are shown too.
         let ended = !run.is_alive()?;
         let before = offset;
         (records, offset) = read_transcript(&run, offset)?;
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &LogsArgs, context: &mut Context) -> Result<Exit, Failur
     }
 }
 
-/// What came after the agent's own end: a check of its work that failed.
+/// Prints the failed check of an agent's work, which comes after the agent's own end.
 fn end(run: &RunDir, context: &mut Context) -> Result<Exit, Failure> {
     let meta = run.meta()?;
     let exit = run.exit(meta.life)?;
@@ -94,7 +94,7 @@ fn print(record: &Record, context: &mut Context) -> Result<(), Failure> {
     }
 }
 
-/// An entry as a person reads it.
+/// An entry in words for people; `None` if it is not shown.
 fn line(record: &Record) -> Option<String> {
     let time = record.ts.get(11..19).unwrap_or_default();
     let text = match &record.entry {
@@ -153,7 +153,7 @@ fn line(record: &Record) -> Option<String> {
     Some(format!("{DIM}{time}{DIM:#} {text}"))
 }
 
-/// The arguments of a tool: the one there is, or all.
+/// The arguments of a tool as text: the only one, or all of them as JSON.
 fn argument(input: &Value) -> String {
     match input {
         Value::Object(map) if map.len() == 1 => map.values().map(plain).collect(),

@@ -24,7 +24,7 @@ pub(crate) struct AgentArgs {
     command: AgentCommand,
 }
 
-/// What can be done with agents.
+/// The subcommands of `ccb agent`.
 #[derive(Debug, Subcommand)]
 enum AgentCommand {
     /// Start an agent and wait for its result, or let it work in the background
@@ -49,7 +49,7 @@ enum AgentCommand {
     Types(types::TypesArgs),
 }
 
-/// Whether a worktree that was kept is not there any more: it has landed, or somebody removed it.
+/// True if a kept worktree no longer exists: it has landed, or a user removed it.
 fn is_gone(tree: &swarm::run::TreeOf) -> bool {
     !std::path::Path::new(&tree.path).is_dir()
 }

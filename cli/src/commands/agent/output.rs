@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use crate::output::{BOLD, DIM, GREEN, RED, YELLOW, clean, clean_line};
 use crate::signals::Signals;
 
-/// How often a waiting command looks whether it was told to end.
+/// Poll interval for a signal while the command waits.
 const SLICE: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Args)]
@@ -55,8 +55,8 @@ pub(crate) fn run(args: &OutputArgs, context: &mut Context) -> Result<Exit, Fail
     })
 }
 
-/// Waits for the result of an agent that was just started, and prints it. After `limit` the agent
-/// goes on in the background.
+/// Waits for the result of a new agent, and prints it. After `limit` the agent continues in the
+/// background.
 pub(super) fn wait_and_print(
     agents: &Agents,
     launched: Launched,
@@ -94,8 +94,8 @@ pub(super) fn wait_and_print(
     }
 }
 
-/// Waits for an agent that runs in the background: for its end, or, if it is a teammate, until its
-/// turn is over and it waits for mail. It runs on if we are interrupted.
+/// Waits until an agent in the background ends or, if it is a teammate, until its turn is over and
+/// it waits for mail. The agent continues if the command is interrupted.
 pub(super) fn wait_until_idle(
     agents: &Agents,
     meta: &Meta,
@@ -118,7 +118,7 @@ pub(super) fn wait_until_idle(
     }
 }
 
-/// Prints what an agent that is not over has said.
+/// Prints what an unfinished agent has said.
 fn so_far(agents: &Agents, meta: &Meta, context: &mut Context) -> Result<(), Failure> {
     let run = agents.run(&meta.agent_id);
     let so_far = swarm::run::tail_of_output(&run, 16 * 1024)?;
@@ -134,13 +134,13 @@ fn so_far(agents: &Agents, meta: &Meta, context: &mut Context) -> Result<(), Fai
         || clean(so_far.trim_end()),
     )?;
     if !context.out.is_json() {
-        // Apart from what the agent says, which could say the same.
+        // On stderr, because the agent could say the same.
         context.out.note(&format!("{DIM}[{id} is {state}]{DIM:#}"));
     }
     Ok(())
 }
 
-/// The agent goes on without us.
+/// Leaves the agent running in the background.
 fn background(agents: &Agents, launched: Launched, context: &mut Context) -> Result<Exit, Failure> {
     let answer = launched.to_json(&launched.run.prompt()?);
     let id = launched.meta.agent_id.clone();
@@ -176,7 +176,7 @@ pub(super) fn print(outcome: &Outcome, context: &mut Context) -> Result<Exit, Fa
     Ok(exit)
 }
 
-/// One line for people on how it ended.
+/// One line for people that says how the agent ended.
 fn verdict(outcome: &Outcome) -> String {
     let Outcome { meta, exit } = outcome;
     let mark = match exit.status {
@@ -206,7 +206,7 @@ fn verdict(outcome: &Outcome) -> String {
     text
 }
 
-/// A line on the terminal that says that something goes on.
+/// A line on the terminal that shows that the agent still works.
 struct Progress {
     what: String,
     shown: bool,

@@ -97,7 +97,7 @@ pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, Failur
     )
 }
 
-/// What became of an agent's worktree, if that is known.
+/// The state of an agent's worktree, if that is known.
 fn what_became_of(tree: &TreeOf) -> Option<String> {
     let outcome = tree.outcome.as_ref()?;
     Some(match outcome.kept {

@@ -154,7 +154,7 @@ fn wish(args: &SpawnArgs, context: &Context) -> Result<Wish, Failure> {
         name: args.name.clone(),
         teammate: args.name.is_some() && context.team_is_explicit(),
         plan_mode,
-        // The agent that is copied goes on, and so does whoever copies it.
+        // The copied agent continues, and so does the agent that copies it.
         background: args.background || (args.fork.is_some() && !args.wait),
         worktree: worktree(args, context)?,
         cwd: args.cwd.clone(),

@@ -99,7 +99,7 @@ fn source_as_json(source: &Source) -> Value {
     }
 }
 
-/// Whether it comes with a repository and would run something outside the agent.
+/// True if the definition is part of a repository and would run something outside the agent.
 fn needs_trust(found: &Found) -> bool {
     found.source.is_repository() && found.definition.runs_code()
 }
@@ -128,7 +128,7 @@ fn row(found: &Found, all: &Definitions, here: &Path) -> [Cell; 6] {
     ]
 }
 
-/// In a few words.
+/// The tools of a definition, in a few words.
 fn tools(definition: &Definition) -> String {
     let denied = definition.disallowed_tools.len();
     match (&definition.tools, denied) {
@@ -139,7 +139,8 @@ fn tools(definition: &Definition) -> String {
     }
 }
 
-/// The first sentence, or as much of it as fits; some descriptions hold whole conversations.
+/// The first sentence of a description, cut to the width: some descriptions hold whole
+/// conversations.
 fn start_of(description: &str) -> String {
     const MOST: usize = 100;
     let line = description.lines().next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Bash, with descriptions. Bash has no place for them, so they stand behind the values, but only
-//! where the values are listed and not where one is inserted.
+//! Bash, with descriptions. Bash has no place for descriptions, so they follow the values, but only
+//! where bash lists the values and not where it inserts one.
 
 use std::ffi::OsString;
 use std::io::{Error, Write};
@@ -10,12 +10,12 @@ use clap_complete::engine::{CompletionCandidate, complete};
 use clap_complete::env::EnvCompleter;
 use unicode_width::UnicodeWidthStr;
 
-/// Which word is completed, counted from 0.
+/// The variable with the index of the word to complete, from 0.
 pub(super) const INDEX: &str = "CCB_COMPLETE_INDEX";
-/// The value of `COMP_TYPE`.
+/// The variable with the value of bash's `COMP_TYPE`.
 const TYPE: &str = "CCB_COMPLETE_TYPE";
 
-/// The ways of asking in which bash only lists: `?`, `!` and `@`.
+/// The values of `COMP_TYPE` with which bash only lists: `?`, `!` and `@`.
 const LISTS: [&str; 3] = ["63", "33", "64"];
 
 const SCRIPT: &str = r#"_ccb_complete() {
@@ -79,7 +79,7 @@ impl EnvCompleter for Bash {
     }
 }
 
-/// Bash makes three words of `--team=x`. The value alone is to be completed.
+/// Joins `--team=x`, which bash splits into three words. Only the value is completed.
 fn without_equals(words: Vec<OsString>, index: usize) -> (Vec<OsString>, usize) {
     let (mut left, mut place) = (Vec::new(), index);
     for (n, word) in words.into_iter().enumerate() {

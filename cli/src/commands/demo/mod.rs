@@ -17,13 +17,13 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{BOLD, CYAN, DIM, GREEN, YELLOW};
 
-/// The team the plan of the demo has.
+/// The team of the demo's plan.
 const TEAM: &str = "demo";
-/// The branch everything lands on.
+/// The branch that the work lands on.
 const BRANCH: &str = "ccb/demo";
-/// How often the coordinator is killed.
+/// Number of times the demo kills the coordinator.
 const KILLS: usize = 3;
-/// How long is waited for something worth killing.
+/// Maximum wait for an agent that is worth killing.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(Debug, Args)]
@@ -129,7 +129,7 @@ fn prove(demo: &Demo, context: &mut Context) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What there is to look at.
+/// Prints the paths and commands for looking at the result.
 fn show(demo: &Demo, context: &mut Context) -> Result<(), Failure> {
     let (home, repo) = (demo.home.display(), demo.repo.display());
     let ccb = format!("ccb --home {home} -C {repo} --team {TEAM}");
@@ -175,9 +175,9 @@ struct Demo {
     root: PathBuf,
     repo: PathBuf,
     home: PathBuf,
-    /// Only the last line counts.
+    /// True if only the last line is printed.
     quiet: bool,
-    /// Its directory stays.
+    /// True if the demo's directory is kept.
     keep: bool,
 }
 
@@ -217,7 +217,7 @@ impl Demo {
         Ok(String::from_utf8_lossy(&ended.stdout).into_owned())
     }
 
-    /// What all checks say, passed or not.
+    /// The output of all checks, passed or not.
     fn checks(&self, dir: &Path) -> Result<String, Failure> {
         let ended: Ended = self
             .command(Path::new("sh"), &["check.sh"])
@@ -227,7 +227,7 @@ impl Demo {
         Ok(String::from_utf8_lossy(&ended.stdout).into_owned())
     }
 
-    /// A command in the repository that knows nothing of where `ccb` was called.
+    /// A command in the repository, without the environment that `ccb` was called in.
     fn command(&self, program: &Path, args: &[&str]) -> Command {
         let mut command = Command::new(program);
         for (name, _) in std::env::vars_os() {
@@ -253,8 +253,8 @@ impl Demo {
         command
     }
 
-    /// Runs the plan beside the live view; says whether it succeeded. Whoever leaves the view
-    /// before the plan is done waits for it.
+    /// Runs the plan beside the live view; true if it succeeded. If the person leaves the view
+    /// early, the command waits for the plan.
     fn watch(&self, context: &mut Context) -> Result<bool, Failure> {
         say(context, "Leave the view with q; the proof follows.")?;
         let log = self.root.join("plan.log");
@@ -289,7 +289,7 @@ impl Demo {
     }
 
     fn plan(&self) -> Command {
-        // Nothing is named that is about to be deleted.
+        // The line names nothing that is about to be deleted.
         let nameless: &[&str] = if self.keep { &[] } else { &["--nameless"] };
         let plan = [
             "fanout",
@@ -311,7 +311,7 @@ impl Demo {
             .map_err(|error| Failure::failed("demo", format!("the report: {error}")))
     }
 
-    /// Starts the plan and kills it, several times; says how many processes were killed.
+    /// Starts the plan and kills it several times; returns the number of killed processes.
     fn chaos(&self, context: &mut Context) -> Result<usize, Failure> {
         let mut killed = 0;
         let mut seen: Vec<String> = Vec::new();
@@ -319,7 +319,8 @@ impl Demo {
             let mut coordinator = self.fanout()?;
             let victim = self.await_victim(&mut coordinator, 2 * round, &mut seen);
             if let Some(agent) = &victim {
-                // Its host, so that it is lost, or the agent itself, so that it fails.
+                // The kill hits the host, so that the agent is lost, or the agent itself, so that
+                // it fails.
                 let which = if round % 2 == 0 { "host" } else { "pid" };
                 killed += usize::from(kill_one(agent, which));
             }
@@ -335,8 +336,8 @@ impl Demo {
         Ok(killed)
     }
 
-    /// An agent at work on a task none of whose agents was killed before, when so many others
-    /// are done.
+    /// Waits until `done` agents have completed, then returns a running agent whose task is not in
+    /// `seen`.
     fn await_victim(
         &self,
         coordinator: &mut Child,

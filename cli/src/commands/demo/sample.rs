@@ -64,7 +64,7 @@ pub(super) const FILES: &[(&str, &str)] = &[
     ),
 ];
 
-/// The plan. `@PAUSE@` stands for how long an agent thinks.
+/// The plan. `@PAUSE@` stands for the seconds that an agent thinks.
 pub(super) const PLAN: &str = r#"v: 1
 name: demo
 defaults:

@@ -58,7 +58,7 @@ pub(super) fn run(args: &ApplyArgs, context: &mut Context) -> Result<Exit, Failu
             text
         },
     )?;
-    // Good work that is not applied is work that is left.
+    // Proven work that was not applied remains to be done.
     let left = answer.skipped.iter().any(|skipped| skipped.proven);
     Ok(match left {
         true => Exit::Not(Category::Conflict),

@@ -50,7 +50,7 @@ pub(super) fn run(args: &InitArgs, context: &mut Context) -> Result<Exit, Failur
     )
 }
 
-/// What proves that a project of this kind is whole.
+/// The kind of the project, and the check that proves it whole.
 fn detect(dir: &Path) -> (&'static str, &'static str) {
     let has = |name: &str| dir.join(name).exists();
     let says = |name: &str, word: &str| {

@@ -20,7 +20,7 @@ pub(crate) struct MergeArgs {
     out: Option<PathBuf>,
 }
 
-/// Ends with the code the whole run would have ended with.
+/// Ends with the exit code that the whole run would have had.
 pub(super) fn run(args: &MergeArgs, context: &mut Context) -> Result<Exit, Failure> {
     let dirs: Vec<PathBuf> = args
         .dirs

@@ -30,7 +30,7 @@ pub(crate) struct FanoutArgs {
     run: run::RunArgs,
 }
 
-/// What can be done with plans and their results.
+/// The subcommands of `ccb fanout`.
 #[derive(Debug, Subcommand)]
 enum FanoutCommand {
     /// Run a plan; `ccb fanout PLAN` is the same
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &FanoutArgs, context: &mut Context) -> Result<Exit, Fail
     }
 }
 
-/// A plan that did not even begin is told on the page of the job, too.
+/// Reports a plan that did not begin on the job's page as well.
 fn told(ended: Result<Exit, Failure>) -> Result<Exit, Failure> {
     if let Err(error) = &ended {
         let quoted = |text: &str| text.replace('\n', "\n> ").replace('`', "'");
@@ -78,7 +78,7 @@ fn told(ended: Result<Exit, Failure>) -> Result<Exit, Failure> {
     ended
 }
 
-/// So many tasks that did not succeed are told with all there is to know, and so many in a line.
+/// Maximum failed tasks shown in full, and in one line each.
 const DETAILED: usize = 10;
 const NAMED: usize = 50;
 
@@ -122,7 +122,7 @@ fn summary(report: &Report, out: &Path) -> String {
     text
 }
 
-/// Why a task did not succeed, and what to do about it.
+/// The reason why a task did not succeed, and what to do about it.
 fn failure(report: &Report, task: &TaskReport, out: &Path) -> String {
     if matches!(task.outcome, Outcome::Skipped { .. }) {
         return clean_line(&task.headline());
@@ -142,7 +142,7 @@ fn failure(report: &Report, task: &TaskReport, out: &Path) -> String {
     text
 }
 
-/// Puts a report on the page of the job, where there is one.
+/// Adds a report to the job's page, if there is one.
 fn step_summary(report: &Report) {
     // The file is GitHub's, other steps write to it too, and it may hold a mebibyte per step.
     let mut text = markdown(report);
@@ -155,12 +155,12 @@ fn step_summary(report: &Report) {
     add_to_summary(&text);
 }
 
-/// Adds to the page of the job.
+/// Adds text to the job's page.
 fn add_to_summary(text: &str) {
     let Some(path) = env::path(env::GITHUB_STEP_SUMMARY) else {
         return;
     };
-    // It is there already, and is only added to.
+    // The file exists, and ccb only appends to it.
     let file = OpenOptions::new().append(true).open(path);
     if let Err(error) = file.and_then(|mut file| file.write_all(text.as_bytes())) {
         tracing::warn!(%error, "the step summary was not written");

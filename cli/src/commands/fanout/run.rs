@@ -136,7 +136,7 @@ pub(super) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, Failure
     let verdict = report.as_ref().ok().map(|report| report.verdict);
     telemetry.finish(verdict, |text| context.out.note(text));
     let report = report?;
-    // The terminal is as it was before anything else is printed.
+    // The terminal is restored before anything else is printed.
     drop(view);
     super::step_summary(&report);
     let out = options.out.to_string_lossy();
@@ -217,7 +217,7 @@ impl RunArgs {
     }
 }
 
-/// The command as it was typed.
+/// The command as the user typed it.
 fn again() -> String {
     let quoted = |word: std::ffi::OsString| shell_word(&word.to_string_lossy());
     let words = std::env::args_os().skip(1).map(quoted);
@@ -233,7 +233,7 @@ fn read_stdin() -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What is not committed is not in any tree, which surprises people.
+/// A warning about uncommitted changes, which no worktree contains. This surprises people.
 fn unseen(ready: &Ready) -> Option<String> {
     let (changed, unknown) = ready.unseen;
     if changed == 0 && unknown == 0 {

@@ -78,11 +78,10 @@ fn row((message, state): &(Message, MessageState)) -> [Cell; 5] {
     ]
 }
 
-/// The right to read the inbox; `None` if there is none. A name that was mistyped must not
-/// make one.
+/// The right to read the inbox; `None` if there is no inbox. A mistyped name must not create one.
 fn reader(context: &Context) -> Result<Option<Consumer>, Failure> {
     let mailbox = context.mailbox()?;
-    // What may have to be told first is told, and that can make the inbox.
+    // This sends notices that may be missing, which can create the inbox.
     mailbox.requests()?;
     let inbox = mailbox.inbox(context.agent_name())?;
     inbox.list(false)?;
@@ -154,7 +153,7 @@ pub(crate) fn read(args: &ReadArgs, context: &mut Context) -> Result<Exit, Failu
         ));
     }
     report_rejected(batch.rejected, context);
-    // Only what was really said counts as delivered.
+    // Only printed messages count as delivered.
     let seqs: Vec<u64> = messages.iter().map(|message| message.seq).collect();
     reader.delivered(&seqs)?;
     Ok(Exit::Done)

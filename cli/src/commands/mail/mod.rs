@@ -14,7 +14,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{BOLD, DIM, clean_line, quoted};
 
-/// What can be done with mail.
+/// The subcommands of `ccb mail`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum MailCommand {
     /// Send a message to a member of the team, or to everyone
@@ -48,7 +48,7 @@ pub(crate) fn run(command: &MailCommand, context: &mut Context) -> Result<Exit, 
     }
 }
 
-/// What a message says in one line.
+/// A message in one line.
 fn in_short(message: &Message) -> String {
     let text = message.summary.as_deref().or(message.text());
     match text {
@@ -57,7 +57,7 @@ fn in_short(message: &Message) -> String {
     }
 }
 
-/// A message with everything it says.
+/// A message with all its content.
 fn in_full(message: &Message) -> String {
     let time = message.sent_at.get(11..19).unwrap_or_default();
     let kind = match message.body.kind() {

@@ -64,7 +64,8 @@ fn message_id(text: &str) -> Result<Uuid, Failure> {
     })
 }
 
-/// Standard input without the newline at its end, and not much more than can be sent.
+/// Standard input without the newline at its end, read to just above the maximum length of a
+/// message.
 fn read_stdin() -> Result<String, Failure> {
     let mut text = String::new();
     std::io::stdin()

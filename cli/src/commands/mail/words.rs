@@ -1,11 +1,11 @@
-//! What machines say to each other, as people would say it.
+//! Messages between machines, in words for people.
 
 use mailbox::in_short;
 use mailbox::{
     Answered, Body, IdleReason, Message, Protocol, Question, RunStatus, TaskNotification,
 };
 
-/// What a message says, as lines: the first says what happened.
+/// The content of a message as lines: the first says what happened.
 pub(super) fn lines(message: &Message) -> Vec<String> {
     match &message.body {
         Body::Text(text) => text.lines().map(str::to_owned).collect(),
@@ -77,7 +77,7 @@ fn of_protocol(protocol: &Protocol) -> Vec<String> {
     }
 }
 
-/// How an agent ended.
+/// The lines that say how an agent ended.
 fn of_notification(told: &TaskNotification) -> Vec<String> {
     let how = match told.status {
         RunStatus::Completed => "completed",

@@ -111,7 +111,7 @@ pub(crate) fn update(args: &UpdateArgs, context: &mut Context) -> Result<Exit, F
     changed("updated", &updated.task, context)
 }
 
-/// Lets somebody begin these tasks again.
+/// Makes these tasks ready to be claimed again.
 pub(crate) fn retry(args: &RetryArgs, context: &mut Context) -> Result<Exit, Failure> {
     let ids = ids(&args.ids)?;
     let caller = context.caller(None, false);

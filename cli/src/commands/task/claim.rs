@@ -52,7 +52,7 @@ impl Terms {
                     let ms = i64::try_from(time.as_millis()).unwrap_or(i64::MAX);
                     Some(LeaseTerm::Milliseconds(ms))
                 }
-                // What an agent of ours takes is free again when the agent is gone.
+                // A claim of our agent ends when the agent has died.
                 (None, Some(run)) => Some(context.lease_of(run)),
                 (None, None) => None,
             },

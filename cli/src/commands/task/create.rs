@@ -45,7 +45,7 @@ pub(crate) struct CreateArgs {
     from: Option<String>,
 }
 
-/// What can be said about a task besides its text.
+/// The properties of a task besides its text.
 #[derive(Debug, Args)]
 pub(super) struct OurMetadata {
     /// Higher goes first [default: 0]
@@ -130,7 +130,7 @@ struct Row {
 
 impl Row {
     fn into_task(self, keys: &[String]) -> NewTask {
-        // A key of the batch wins over an id of the same look.
+        // A key of the batch takes precedence over an id that looks the same.
         let reference = |text: String| match text.parse() {
             Ok(id) if !keys.contains(&text) => Reference::Id(id),
             _ => Reference::Key(text),

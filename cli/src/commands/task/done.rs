@@ -44,7 +44,7 @@ pub(crate) fn run(args: &DoneArgs, context: &mut Context) -> Result<Exit, Failur
         return answer(&completed, context);
     }
     if args.verify {
-        // Refused if its file says another check than was decided.
+        // This fails if the task's file has another check than the one on record.
         context.board().check_of(&context.board().get(id)?)?;
     }
     let check = Check {
@@ -61,7 +61,7 @@ pub(crate) fn run(args: &DoneArgs, context: &mut Context) -> Result<Exit, Failur
     }
 }
 
-/// What completing a task answers, here and in `update --status completed`.
+/// The answer to completing a task, here and in `update --status completed`.
 pub(super) fn answer(completed: &Completed, context: &mut Context) -> Result<Exit, Failure> {
     let json = || completed_json(completed);
     let next = context.out.command("task next");
@@ -91,7 +91,7 @@ impl Hooks for Check {
                 leave out --verify";
             return Err(Veto::new(reason));
         };
-        // Its output goes to stderr whole: stdout is for our answer.
+        // The check's output goes to stderr: stdout is for the answer.
         let status = Command::new("sh")
             .args(["-c", command])
             .current_dir(&self.directory)

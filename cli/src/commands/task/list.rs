@@ -82,7 +82,7 @@ pub(crate) fn run(args: &ListArgs, context: &mut Context) -> Result<Exit, Failur
     Ok(Exit::Done)
 }
 
-/// A task's state as people think of it.
+/// A task's state in one word for people, with its style.
 pub(super) fn state(snapshot: &Snapshot, task: &Task) -> (&'static str, anstyle::Style) {
     match task.status {
         Status::Completed if task.unchecked().is_some() => (Unchecked::MARK, YELLOW),

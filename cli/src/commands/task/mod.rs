@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{BOLD, clean_line};
 
-/// What can be done with tasks.
+/// The subcommands of `ccb task`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TaskCommand {
     /// Add a task, or many
@@ -74,8 +74,8 @@ pub(crate) fn run(command: &TaskCommand, context: &mut Context) -> Result<Exit, 
     }
 }
 
-/// A task id on the command line. Checked when the command runs, so that the error is the
-/// same in every place an id can stand.
+/// A task id on the command line. The command checks it when it runs, so that the error is the same
+/// wherever an id can stand.
 pub(crate) fn id(text: &str) -> Result<TaskId, BoardError> {
     Ok(text.parse()?)
 }

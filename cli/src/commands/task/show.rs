@@ -38,7 +38,7 @@ pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, Failur
     )
 }
 
-/// `log` has everything that was printed the last time it failed.
+/// The task as text. `log` has the whole output of its last failure.
 fn describe(snapshot: &Snapshot, task: &Task, log: Option<&Path>, ccb: &str) -> String {
     let (word, style) = state(snapshot, task);
     let unchecked = task.unchecked();

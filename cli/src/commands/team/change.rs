@@ -55,7 +55,7 @@ pub(crate) fn join(args: &JoinArgs, context: &mut Context) -> Result<Exit, Failu
         agent_type: args.agent_type.clone(),
         model: args.model.clone(),
         cwd: Some(actions::directory(context)?),
-        // Whoever joins by hand is there already, and not ours to start.
+        // A member that joins by hand runs already, and ccb does not start it.
         backend_type: "external".into(),
         is_active: true,
         ..NewMember::new(Name::new("agent", context.agent())?)

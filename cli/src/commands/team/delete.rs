@@ -20,7 +20,7 @@ pub(crate) struct DeleteArgs {
 }
 
 pub(crate) fn run(args: &DeleteArgs, context: &mut Context) -> Result<Exit, Failure> {
-    // A team that is not there is told without a question.
+    // The command reports a missing team without asking first.
     if team::team(&args.name, context)?.enter().is_ok() {
         let name = clean_line(&args.name);
         let question =

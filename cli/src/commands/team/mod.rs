@@ -12,7 +12,7 @@ use store::Failure;
 use crate::context::Context;
 use crate::exit::Exit;
 
-/// What can be done with teams.
+/// The subcommands of `ccb team`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TeamCommand {
     /// Create a team for this repository

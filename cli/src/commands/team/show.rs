@@ -18,11 +18,11 @@ pub(crate) struct ShowArgs {
     name: String,
 }
 
-/// A team with what is not in its roster.
+/// A team, with what its roster does not have.
 struct View {
     roster: Roster,
     living: Vec<Living>,
-    /// Of each member, in the order of the roster.
+    /// Unread messages of each member, in the order of the roster.
     unread: Vec<Option<usize>>,
 }
 
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &ShowArgs, context: &mut Context) -> Result<Exit, Failur
     context.out.done(|| view.json(), || view.text())
 }
 
-/// How many messages nobody has read yet, where a member has an inbox.
+/// The number of a member's unread messages; `None` if it has no inbox.
 fn unread(mailbox: &Mailbox, member: &Member) -> Option<usize> {
     let inbox = mailbox
         .inbox(&Name::new("agent", &member.name).ok()?)
@@ -60,7 +60,7 @@ fn unread(mailbox: &Mailbox, member: &Member) -> Option<usize> {
             )
         }
         Err(error) => {
-            // Who is in the team can be told all the same.
+            // The members can be shown all the same.
             tracing::warn!(member = member.name, %error, "its inbox cannot be read");
             None
         }

@@ -9,7 +9,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{BOLD, DIM, GREEN, clean_line, short_commit};
 
-/// What a new tree is to be like.
+/// The properties of a new worktree.
 #[derive(Debug, Default, Args)]
 pub(crate) struct NewTree {
     /// Start from this branch, tag or commit [default: your HEAD, or worktree.baseRef]
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &CreateArgs, context: &mut Context) -> Result<Exit, Fail
 }
 
 impl NewTree {
-    /// As the library takes it.
+    /// The request for the worktree, as the library takes it.
     pub(crate) fn wish(&self) -> TreeWish {
         TreeWish {
             base: self.base.clone(),
@@ -85,7 +85,7 @@ impl NewTree {
 }
 
 impl SetUpArgs {
-    /// As the library takes it.
+    /// The request for the set-up, as the library takes it.
     pub(crate) fn wish(&self) -> SetUpWish {
         match &self.setup {
             _ if self.no_setup => SetUpWish::Nothing,

@@ -17,7 +17,7 @@ pub(crate) struct GcArgs {
     yes: bool,
 }
 
-/// What becomes of the worktrees in which checks ran.
+/// Reports the worktrees in which checks ran; with `yes`, removes them.
 fn check_trees(yes: bool, trees: &Trees, lines: &mut Vec<String>) -> Result<Vec<Value>, Failure> {
     let before = trees.check_trees();
     if yes {
@@ -114,7 +114,8 @@ pub(crate) fn run(args: &GcArgs, context: &mut Context) -> Result<Exit, Failure>
     context.out.done(json, text)
 }
 
-/// What becomes of trees of attempts at tasks that another attempt has done.
+/// Reports the worktrees of attempts at tasks that another attempt has done; with `yes`, removes
+/// them.
 fn superseded(
     yes: bool,
     context: &Context,

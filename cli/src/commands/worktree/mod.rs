@@ -23,7 +23,7 @@ use coordinator::actions::worktree::to_json;
 pub(crate) use create::NewTree;
 use store::Failure;
 
-/// What can be done with worktrees.
+/// The subcommands of `ccb worktree`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum WorktreeCommand {
     /// Open a worktree, creating it if needed
@@ -89,7 +89,7 @@ pub(crate) fn run(command: &WorktreeCommand, context: &mut Context) -> Result<Ex
     }
 }
 
-/// The colour of what was found in a tree.
+/// The colour for the changes in a worktree.
 fn style(changes: &Changes) -> Style {
     match changes.state {
         ChangeState::Clean => GREEN,

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::exit::Exit;
 use crate::output::{BOLD, CYAN, GREEN, clean_line, short_commit};
 
-/// What can be done with the pool.
+/// The subcommands of `ccb worktree pool`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PoolCommand {
     /// Create worktrees until the pool has as many as worktree.pool says

@@ -33,7 +33,7 @@ pub(crate) struct RunArgs {
     command: Vec<OsString>,
 }
 
-/// Passes the command's exit code on.
+/// Passes on the command's exit code.
 pub(crate) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, Failure> {
     let slug = Slug::new(&args.name)?;
     let trees = context.trees()?;
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, Failure
         command: &args.command,
         timeout: args.timeout,
         capture: context.out.is_json(),
-        // It has a process group of its own, which a terminal would stop for reading.
+        // The command has its own process group, which a terminal would stop when it reads.
         private_git: args.private_git,
         no_input: std::io::stdin().is_terminal(),
         stop: &signals.stop,
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &RunArgs, context: &mut Context) -> Result<Exit, Failure
     if let Some(exit) = signals.came() {
         return Ok(exit);
     }
-    // A command killed by a signal ends as a shell would report it.
+    // After a signal the exit code is the one a shell would report.
     let code = ran
         .status
         .code()

@@ -2,7 +2,7 @@
 
 use fanout::{FanoutEvent, Outcome, Progress};
 
-/// What is annotated about an event: what failed, and what everybody should know.
+/// The annotation for an event, if it is a failure or important to every reader.
 pub(super) fn annotation(event: &FanoutEvent, progress: &Progress) -> Option<String> {
     match event {
         FanoutEvent::Finished { task, outcome } if !outcome.is_success() => {
@@ -34,7 +34,7 @@ pub(super) fn annotation(event: &FanoutEvent, progress: &Progress) -> Option<Str
     }
 }
 
-/// What is annotated about a plan that could not even begin; its message may start with a place.
+/// The annotation for a plan that did not begin; its message may start with a location.
 pub(super) fn not_run(message: &str) -> String {
     let place = message.split_once(": ").and_then(|(place, _)| {
         let (file, line) = place.rsplit_once(':')?;
@@ -51,14 +51,14 @@ pub(crate) fn annotated(text: &str) -> String {
     format!("{place}\n::error file={}::{}", property(text), data(text))
 }
 
-/// Text that cannot end the line it stands on.
+/// Text with line ends escaped, so that it stays on its line.
 fn data(text: &str) -> String {
     text.replace('%', "%25")
         .replace('\r', "%0D")
         .replace('\n', "%0A")
 }
 
-/// The same for a property, which cannot end itself either.
+/// The same for a property, whose separators are escaped too.
 fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }

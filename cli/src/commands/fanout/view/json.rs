@@ -19,14 +19,14 @@ impl Json {
 impl Show for Json {
     fn show(&mut self, event: &FanoutEvent, _: &Progress, _: u64) {
         if let Some(value) = to_json(event) {
-            // Whoever does not read any more does not stop the run.
+            // A reader that has gone does not stop the run.
             self.out.json(&value).ok();
         }
     }
 }
 
 fn to_json(event: &FanoutEvent) -> Option<Value> {
-    // The command itself ends with a line of its own.
+    // The command itself prints the last line.
     if matches!(event, FanoutEvent::Tick | FanoutEvent::Ended) {
         return None;
     }

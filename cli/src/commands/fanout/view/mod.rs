@@ -1,7 +1,7 @@
-//! Showing a run: on a terminal, as lines, as JSON, and to GitHub.
+//! Shows a run: on a terminal, as lines, as JSON, and to GitHub.
 //!
 //! The terminal view is a page of own code rather than a crate of progress bars: the frame is a
-//! pure function of the events, which tests can look at, and it is written in one piece.
+//! pure function of the events, so tests can check it, and it is written in one piece.
 
 pub(crate) mod github;
 mod json;
@@ -17,30 +17,30 @@ use store::clock::{Clock, SystemClock, rfc3339};
 
 use crate::context::Context;
 
-/// Whoever shows the run.
+/// Shows the run.
 pub(super) struct View {
     progress: Progress,
     began: Instant,
     show: Box<dyn Show>,
     github: bool,
-    /// The board is not named.
+    /// True if the view does not name the board.
     nameless: bool,
 }
 
 /// A way to show a run.
 trait Show {
-    /// `event` has just happened; `progress` knows it.
+    /// Shows `event`, which `progress` already includes.
     fn show(&mut self, event: &FanoutEvent, progress: &Progress, now_ms: u64);
 }
 
-/// Nobody wants to see how far it is.
+/// Shows nothing (`--quiet`).
 struct Silent;
 
 impl Show for Silent {
     fn show(&mut self, _: &FanoutEvent, _: &Progress, _: u64) {}
 }
 
-/// The way that fits where the output goes.
+/// The view that fits the output.
 pub(super) fn choose(ci: bool, nameless: bool, context: &Context) -> View {
     let stderr = std::io::stderr();
     let dumb = env::var("TERM").is_none_or(|term| term == "dumb");
@@ -63,7 +63,7 @@ pub(super) fn choose(ci: bool, nameless: bool, context: &Context) -> View {
     }
 }
 
-/// Tells GitHub about a plan that could not even begin.
+/// Writes GitHub's annotation for a plan that did not begin.
 pub(super) fn annotate(message: &str) {
     if env::var(env::GITHUB_ACTIONS).is_some_and(|value| value == "true") {
         plain::write_line(&github::not_run(message));
@@ -90,7 +90,7 @@ pub(super) fn board_command(team: &str) -> String {
 
 fn now() -> String {
     let time = rfc3339(SystemClock.now_ms());
-    // Milliseconds are of no use to anybody here.
+    // Milliseconds do not help the reader here.
     format!("{}Z", time.get(..19).unwrap_or(&time))
 }
 

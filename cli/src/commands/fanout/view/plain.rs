@@ -22,7 +22,7 @@ impl Plain {
         }
     }
 
-    /// What is written about an event.
+    /// The line for an event; `None` if nothing is written.
     fn line(&mut self, event: &FanoutEvent, progress: &Progress, now_ms: u64) -> Option<String> {
         let subject = |id: &str| {
             progress
@@ -87,7 +87,7 @@ impl Plain {
         };
         let failure = FailureText::of(&text);
         let mut all = format!("{} {}", (self.now)(), clean_line(&failure.what));
-        // What was printed stays as lines, below the line with the time.
+        // The output keeps its lines, below the line with the time.
         for line in &failure.printed {
             all.push_str(&format!("\n{QUOTE}{}", clean_line(line)));
         }

@@ -1,8 +1,8 @@
-//! A few lines at the bottom of the terminal that are drawn over and over.
+//! A few lines at the bottom of the terminal that are redrawn.
 //!
-//! What ended scrolls by above them. A frame is written in one piece, between the marks that
-//! make a terminal show it at once; it is never wider or higher than the terminal, and the
-//! cursor comes back however the run ends.
+//! Lines about finished tasks scroll by above them. A frame is written in one piece, between the
+//! marks that make a terminal show it at once; it is never wider or higher than the terminal, and
+//! the cursor comes back however the run ends.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -20,14 +20,14 @@ const HIDE_CURSOR: &str = "\x1b[?25l";
 const SHOW_CURSOR: &str = "\x1b[?25h";
 const BEGIN: &str = "\x1b[?2026h";
 const END: &str = "\x1b[?2026l";
-/// Clears to the end of the line, and of the screen.
+/// Sequences that clear to the end of the line, and of the screen.
 const CLEAR_LINE: &str = "\x1b[K";
 const CLEAR_BELOW: &str = "\x1b[J";
-/// No more often than this, but for what is to stay.
+/// Minimum time between two frames, except for lines that remain.
 const PACE: Duration = Duration::from_millis(80);
 
 pub(super) struct Terminal {
-    /// How many lines the last frame had.
+    /// The number of lines of the last frame.
     drawn: usize,
     last: Option<Instant>,
     colours: bool,
@@ -96,7 +96,7 @@ fn size() -> (usize, usize) {
     (or(columns, 80), or(rows, 24))
 }
 
-/// The bytes that put `stays` above a new frame, where the old one had `drawn` lines.
+/// The bytes that put the lines of `stays` above a new frame; the old frame had `drawn` lines.
 fn redraw(drawn: usize, stays: &[String], frame: &[String]) -> String {
     let mut text = String::from(BEGIN);
     if drawn > 0 {
@@ -112,7 +112,7 @@ fn redraw(drawn: usize, stays: &[String], frame: &[String]) -> String {
     text
 }
 
-/// Colours go, what moves the cursor stays.
+/// Removes colours, and keeps the sequences that move the cursor.
 fn without_colours(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -129,7 +129,7 @@ fn without_colours(text: &str) -> String {
     out
 }
 
-/// `text` in this style, cut to what is left of the line.
+/// A line that is filled up to a width: each text is cut to the room that is left.
 struct Line {
     text: String,
     left: usize,
@@ -137,7 +137,7 @@ struct Line {
 
 impl Line {
     fn new(width: usize) -> Self {
-        // The last column is left alone: some terminals wrap there.
+        // The last column is not used: some terminals wrap there.
         Self {
             text: String::new(),
             left: width.saturating_sub(1),
@@ -154,7 +154,7 @@ impl Line {
     }
 }
 
-/// What an event leaves on the screen for good.
+/// The lines that an event leaves on the screen.
 fn lasting(event: &FanoutEvent, progress: &Progress, width: usize) -> Vec<String> {
     let mut line = Line::new(width);
     match event {
@@ -206,7 +206,7 @@ fn lasting(event: &FanoutEvent, progress: &Progress, width: usize) -> Vec<String
 fn frame(progress: &Progress, width: usize, height: usize, now_ms: u64) -> Vec<String> {
     let running = progress.running();
     let mut lines = vec![bar(progress, running.len(), width, now_ms)];
-    // The line the cursor is on, and one more to be sure.
+    // Room for the cursor's line, and one more to be safe.
     let room = height.saturating_sub(lines.len() + 2);
     let shown = if running.len() > room {
         room.saturating_sub(1)
