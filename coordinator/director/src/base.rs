@@ -1,4 +1,4 @@
-//! What the work on a task starts from: everything it builds on.
+//! The base commit of the work on a task: everything the task builds on.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -9,23 +9,23 @@ use runs::{AgentError, Agents};
 use taskboard::{Board, BoardError, Task, TaskId};
 use worktrees::{TreeError, Trees};
 
-/// So long a branch of a remote is taken to stand where it was seen: many tasks begin at once.
+/// Lifetime of a cached remote branch position: many tasks begin at the same time.
 const A_MOMENT: Duration = Duration::from_millis(500);
 
-/// Where trees for tasks start, before what they build on is added.
+/// The start of worktrees for tasks, before the results a task builds on are added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BaseOf {
-    /// Always here: the same work gives the same result, whatever else is done meanwhile.
+    /// Always this commit: the same work gives the same result, whatever else is done meanwhile.
     Fixed(String),
-    /// Where this branch stands when the work begins.
+    /// The head of this branch when the work begins.
     Branch(String),
-    /// The same, with the branch as other machines know it.
+    /// The same, with the branch as the remote has it.
     Remote(String),
-    /// Nobody gets a tree.
+    /// No task gets a worktree.
     NoTrees,
 }
 
-/// The commit the work on `task` starts from, if it gets a tree.
+/// The commit the work on `task` starts from, if it gets a worktree.
 pub(super) fn base_for(
     of: &BaseOf,
     task: &Task,
@@ -55,8 +55,8 @@ pub(super) fn base_for(
     let Some(rejected) = rejected(task).filter(|commit| trees.has_commit(commit)) else {
         return Ok(Some(trees.compose(&start, &commits)?));
     };
-    // A person wants something else about it, not all of it anew. If that does not fit with the
-    // rest any more, it is done anew.
+    // A person asked for a change, not for a new start. If the rejected work does not fit with the
+    // rest any more, the task starts anew.
     let with_it: Vec<String> = commits.iter().cloned().chain([rejected]).collect();
     let composed = match trees.compose(&start, &with_it) {
         Err(TreeError::Conflicts { .. }) => trees.compose(&start, &commits),
@@ -65,7 +65,7 @@ pub(super) fn base_for(
     Ok(Some(composed?))
 }
 
-/// The work that a person sent back, if that was the last thing that happened to the task.
+/// The rejected commit, if a rejection was the last thing that happened to the task.
 fn rejected(task: &Task) -> Option<String> {
     let attempts = task.attempts();
     attempts.last()?.work.as_ref()?.commit.clone()
@@ -75,12 +75,12 @@ fn rejected(task: &Task) -> Option<String> {
 #[derive(Debug)]
 pub struct Remote {
     pub(super) name: String,
-    /// When a branch was looked at, and where it stood.
+    /// By branch: the time of the last query and the commit it returned.
     seen: Mutex<HashMap<String, (Instant, String)>>,
 }
 
 impl Remote {
-    /// The one by which results of these agents get to other machines, if they do.
+    /// The remote that takes results of these agents to other machines; `None` if there is none.
     pub fn of(agents: &Agents) -> Option<Self> {
         Some(Self {
             name: agents.shared()?.remote.clone()?,
@@ -88,7 +88,7 @@ impl Remote {
         })
     }
 
-    /// Where a branch stands, or stood a moment ago.
+    /// The head of a branch, at most a moment old.
     fn branch(&self, trees: &Trees, branch: &str) -> Result<String, TreeError> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, commit)) = seen.get(branch)
@@ -114,7 +114,7 @@ fn collect(
     }
     let task = match board.get(id) {
         Ok(task) => task,
-        // What is gone left nothing that could be built on. What cannot be read is not gone.
+        // A deleted task left nothing to build on. An unreadable task is not deleted.
         Err(BoardError::NotFound { .. }) => return Ok(()),
         Err(error) => return Err(error),
     };

@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 use super::setup::Setup;
 use super::work::Said;
 
-/// They are looked at this often at most: what the director does itself it knows at once.
+/// Minimum time between two reads of the changes: the director knows its own changes already.
 const AT_MOST_EVERY: Duration = Duration::from_millis(50);
-/// And this often at least it is looked whether to go on.
+/// Longest wait for a change before the watcher checks whether to end.
 const PATIENCE: Duration = Duration::from_millis(100);
-/// How often is looked for tasks whose machines are silent.
+/// Poll interval for tasks whose machines are silent.
 const OVERDUE_EVERY: Duration = Duration::from_millis(500);
 
-/// Returns what machines had that are silent, which nobody else may do while nothing changes, and
-/// finishes what ended here while the board could not be reached.
+/// Returns the tasks of silent machines, which no other machine does while nothing changes, and
+/// finishes runs that ended here while the board was unreachable.
 fn see_to_the_silent(setup: &Setup) {
     if let Err(error) = setup.board().return_overdue() {
         tracing::warn!(%error, "tasks of machines that are silent stay theirs");
@@ -27,14 +27,14 @@ fn see_to_the_silent(setup: &Setup) {
     }
 }
 
-/// Looks for changes others make to the board, until it is dropped.
+/// Watches the board for changes by others, until it is dropped.
 pub(super) struct Watching {
     over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Watching {
-    /// Tells of every change after number `seen`.
+    /// Reports every change after number `seen`.
     pub(super) fn start(setup: &Arc<Setup>, seen: u64, said: Sender<Said>) -> Self {
         let over = Arc::new(AtomicBool::new(false));
         let (setup, stop) = (Arc::clone(setup), Arc::clone(&over));

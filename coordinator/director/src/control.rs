@@ -3,20 +3,20 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// How much a director is to hurry.
+/// How urgently the director stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// It goes on.
+    /// The director continues.
     GoOn,
-    /// What is running may finish; nothing new is begun.
+    /// Running agents may finish; nothing new starts.
     Finish,
-    /// Everybody is asked to stop; tasks are free again.
+    /// All agents are asked to stop; their tasks are free again.
     Stop,
-    /// Everybody is ended at once.
+    /// All agents are ended at once.
     Force,
 }
 
-/// Tells a director what is wanted of it; shared with whoever listens to signals and people.
+/// Gives a director its stop level; shared with the code that listens to signals and people.
 #[derive(Debug, Default)]
 pub struct Control {
     level: AtomicU8,
@@ -24,7 +24,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Wants `level`, unless more is wanted already.
+    /// Raises the level to `level`; never lowers it.
     pub fn want(&self, level: Level, why: &str) {
         let before = self.level.fetch_max(level as u8, Ordering::SeqCst);
         if before < level as u8 {
@@ -33,7 +33,7 @@ impl Control {
         }
     }
 
-    /// Wants everybody to stop, and at once if that was wanted before; says which.
+    /// Asks all agents to stop, or ends them if they were asked already; returns the new level.
     pub fn interrupt(&self) -> Level {
         let level = match self.level() {
             Level::GoOn | Level::Finish => Level::Stop,
@@ -43,7 +43,7 @@ impl Control {
         level
     }
 
-    /// What is wanted.
+    /// The current stop level.
     pub fn level(&self) -> Level {
         match self.level.load(Ordering::SeqCst) {
             0 => Level::GoOn,
@@ -53,7 +53,7 @@ impl Control {
         }
     }
 
-    /// Why.
+    /// The reason for the current level.
     pub(crate) fn why(&self) -> String {
         let why = self.why.lock().unwrap_or_else(PoisonError::into_inner);
         why.clone()

@@ -1,4 +1,4 @@
-//! Who works: the director decides what is done, its crew what an agent for it is like.
+//! The agents: the director decides which task is done, its crew makes the agent for it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,14 +7,14 @@ use runs::Spawn;
 use store::name::Name;
 use taskboard::Task;
 
-/// A place at which one agent works at a time.
+/// A slot in which one agent works at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seat {
-    /// By what name its agents own tasks; without one each has its id.
+    /// The name under which its agents own tasks; if `None`, each agent uses its id.
     pub name: Option<Name>,
-    /// Its agents run commands and nothing else.
+    /// True if its agents run commands and nothing else.
     pub commands_only: bool,
-    /// What runs its agents, where not all are alike.
+    /// The runtime of its agents, if not all slots have the same one.
     pub runtime: Option<String>,
 }
 
@@ -23,10 +23,10 @@ pub struct Seat {
 pub struct Job<'a> {
     /// The task.
     pub task: &'a Task,
-    /// Who is to do it.
+    /// The slot that does it.
     pub seat: &'a Seat,
-    /// The commit to start from, if it is done in a tree of its own: the work the task builds
-    /// on is in it.
+    /// The commit to start from, which contains the work the task builds on; `None` if the task
+    /// gets no worktree.
     pub base: Option<String>,
     /// Counts from 1.
     pub attempt: usize,
@@ -34,35 +34,35 @@ pub struct Job<'a> {
     pub last_failure: Option<String>,
 }
 
-/// What holds for one task and not for all.
+/// The policy of one task, where it differs from the others.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Terms {
-    /// How often it is tried; none means as often as others.
+    /// Maximum attempts; `None` means the same as other tasks.
     pub attempts: Option<usize>,
-    /// It is tried as often as that even if it fails the same way each time.
+    /// True if all attempts are made even if each fails in the same way.
     pub all_attempts: bool,
-    /// How long its check may take; none means as long as others'.
+    /// Time limit of the check; `None` means the same as other tasks.
     pub verify_timeout: Option<Duration>,
-    /// How often its check is run again on the same commit when it fails.
+    /// Number of times a failed check is repeated on the same commit.
     pub check_retries: u32,
-    /// Where its result is kept, so that its tree can be used again.
+    /// The ref that keeps the result, so that the worktree can be used again.
     pub keep_as: Option<String>,
-    /// Files it must not change.
+    /// Files the agent must not change.
     pub protect: Vec<String>,
 }
 
-/// Knows what an agent for a task is like: its runtime, model, tools and surroundings.
+/// Makes the agent for a task: its runtime, model, tools and environment.
 pub trait Crew: Send + Sync {
-    /// The agent for `job`. What the director itself decides (the task, who is told, what has to
-    /// be shown) it fills in afterwards.
+    /// The agent for `job`. The director fills in what it decides itself: the task, who is notified
+    /// of the end, and the required proof.
     fn agent_for(&self, job: &Job<'_>) -> Result<Spawn, String>;
 
-    /// The runtimes that types of agents are for, by type.
+    /// The runtime of each agent type that has one.
     fn runtimes_of_types(&self) -> BTreeMap<String, String> {
         BTreeMap::new()
     }
 
-    /// What holds for this task and not for all.
+    /// The policy of this task.
     fn terms(&self, _task: &Task) -> Terms {
         Terms::default()
     }

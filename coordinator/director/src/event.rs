@@ -1,4 +1,4 @@
-//! What a director tells whoever runs it.
+//! Events of a director for its caller.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,8 +8,8 @@ use swarm::run::Proof;
 use swarm::runtime::Usage;
 use taskboard::TaskId;
 
-/// Something that happened, for people and reports. Nothing depends on it being heard: what
-/// counts is on disk.
+/// An event for people and reports. Nothing depends on its delivery: the state that counts is on
+/// disk.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -24,7 +24,7 @@ pub enum DirectorEvent {
         name: Option<String>,
         /// Counts from 1.
         attempt: usize,
-        /// It was at work already, for a director that is gone.
+        /// True if the agent was started by an earlier director.
         adopted: bool,
     },
     /// The work on a task has ended.
@@ -39,34 +39,34 @@ pub enum DirectorEvent {
         #[serde(skip)]
         took: Duration,
     },
-    /// What was done for a task is part of the branch.
+    /// The result of a task is on the branch.
     Landed {
         task: TaskId,
         into: String,
-        /// Where it stands now.
+        /// The branch's new head.
         commit: String,
     },
-    /// What was done for a task is not part of the branch.
+    /// The result of a task did not land.
     NotLanded {
         task: TaskId,
-        /// The files both sides changed, where that is the reason.
+        /// The files both sides changed, if that is the reason.
         files: Vec<String>,
         why: String,
-        /// The task that is to put it right.
+        /// The task that is to resolve the conflict.
         became: Option<TaskId>,
-        /// Where the work is, if it can be resolved there.
+        /// The worktree in which the conflict can be resolved.
         #[serde(skip_serializing_if = "Option::is_none")]
         worktree: Option<PathBuf>,
-        /// The tasks whose work has changed the same lines.
+        /// The tasks whose work changed the same lines.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         rivals: Vec<String>,
     },
-    /// Somebody with a name has nothing to do any more.
+    /// An agent with a name has no more work.
     Idle {
         name: String,
-        /// What it did last.
+        /// The task it did last.
         task: TaskId,
-        /// What went wrong with that, if something did.
+        /// The reason why that task failed; `None` if it succeeded.
         failure: Option<String>,
     },
     /// Nothing is left to do for now.
@@ -74,13 +74,13 @@ pub enum DirectorEvent {
         #[serde(skip)]
         stand: super::schedule::Stand,
     },
-    /// Nothing is begun for now.
+    /// Nothing new starts for now.
     Paused { why: String },
-    /// It goes on.
+    /// New tasks start again.
     Resumed,
-    /// Something else a person may want to know.
+    /// Another message for people.
     Note { text: String },
-    /// Nothing happened for a moment.
+    /// A moment passed without an event.
     Tick,
 }
 
@@ -90,20 +90,20 @@ pub enum DirectorEvent {
 pub enum TaskEnd {
     /// It is completed.
     Done {
-        /// What there is to show for it.
+        /// The proof, if the task has a check.
         proof: Option<Box<Proof>>,
-        /// What the agent said.
+        /// The agent's last message.
         result: String,
     },
-    /// It failed, and will be tried again.
+    /// The attempt failed; the task will be retried.
     Failed { why: String },
-    /// It failed too often.
+    /// The task failed too often.
     Parked { why: String },
     /// It was stopped; the task is free again.
     Stopped {
-        /// By whom, or for what.
+        /// The name or reason that stopped it.
         why: String,
     },
-    /// Somebody else has the task now.
+    /// Another agent has the task now.
     Taken,
 }

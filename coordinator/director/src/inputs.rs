@@ -1,4 +1,4 @@
-//! What scheduling looks at: tasks, seats and limits, as plain values.
+//! The inputs of scheduling: tasks, slots and limits, as plain values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,38 +9,38 @@ use taskboard::{Dependencies, Status, Task, TaskId};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TaskView {
     pub id: TaskId,
-    /// How far it is.
+    /// The status on the board.
     pub status: Status,
     pub owner: Option<String>,
-    /// What it waits for.
+    /// The tasks that block it.
     pub blocked_by: Vec<TaskId>,
-    /// Higher goes first.
+    /// A task with a higher number starts first.
     pub priority: i64,
-    /// It waits for somebody to act.
+    /// True if the task is parked until a person acts.
     pub parked: bool,
-    /// What it may change; nothing said means anything, without a claim to be alone.
+    /// The files it may change. An empty list means any file, without a claim to have it alone.
     pub paths: Vec<String>,
-    /// There is a command that does it; without one it takes a model.
+    /// True if a command does the task; otherwise it needs a model.
     pub has_command: bool,
-    /// The type of agent it is for.
+    /// The agent type it is for.
     pub agent_type: Option<String>,
-    /// Somebody says that it is completed, and its check has not been seen to pass.
+    /// True if the task is marked done but its check has not passed under ccb.
     pub reported: bool,
     /// The labels a machine must have to do it.
     pub needs: Vec<String>,
-    /// Whoever has it loses it by being silent: on another machine, for example.
+    /// True if the owner loses the task by being silent: an owner on another machine, for example.
     pub expires: bool,
-    /// Its result is on a branch, as a board says that machines share.
+    /// True if its result is on a branch, according to a board that machines share.
     pub landed: bool,
 }
 
 impl TaskView {
-    /// Completed, and shown to be.
+    /// True if the task is completed and proven.
     pub(super) fn is_done(&self) -> bool {
         self.status == Status::Completed && !self.reported
     }
 
-    /// What is to be seen of `task`.
+    /// The fields of `task` that scheduling needs.
     pub(super) fn of(task: &Task) -> Self {
         Self {
             id: task.id,
@@ -63,10 +63,10 @@ impl TaskView {
 /// All tasks of a list.
 pub(super) type Tasks = BTreeMap<TaskId, TaskView>;
 
-/// Who waits for whom among them. What is not proven is as open as what is not done.
+/// The dependencies among the tasks. An unproven task counts as open.
 pub(super) struct Waiting<'a> {
     pub(super) tasks: &'a Tasks,
-    /// Tasks whose files cannot be read: what waits for them waits.
+    /// Tasks whose files cannot be read: their dependents wait.
     pub(super) unreadable: &'a BTreeSet<TaskId>,
 }
 
@@ -87,30 +87,31 @@ impl Dependencies for Waiting<'_> {
     }
 }
 
-/// Somebody who can be given work.
+/// A slot that can be given work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SeatView {
-    /// By what name it owns tasks, if it has one.
+    /// The name under which it owns tasks, if it has one.
     pub name: Option<String>,
     pub at: Option<TaskId>,
-    /// It runs commands and nothing else.
+    /// True if it runs commands and nothing else.
     pub commands_only: bool,
-    /// What runs its agents, where not all are alike.
+    /// The runtime of its agents, if not all slots have the same one.
     pub runtime: Option<String>,
-    /// It can take something now; not while it ends, waits for an approval, or is gone.
+    /// True if it can take a task now; false while its agent ends, waits for an approval, or has
+    /// exited.
     pub available: bool,
 }
 
-/// What must not be exceeded.
+/// The limits that scheduling must keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// So many work at once.
+    /// Maximum number of agents at the same time.
     pub at_once: usize,
-    /// So many must have gone well before more than that many run.
+    /// Number of successes required before more agents than that run.
     pub canary: Option<usize>,
-    /// After so many failures nothing new is begun.
+    /// Number of failures after which nothing new starts.
     pub max_failures: Option<usize>,
-    /// No two at once that may change the same files.
+    /// True if no two tasks that may change the same files run at the same time.
     pub exclusive_paths: bool,
 }
 
@@ -125,7 +126,7 @@ impl Default for Limits {
     }
 }
 
-/// Whether two sets of paths may touch the same file. A pattern counts as everything below the
+/// True if two sets of paths may touch the same file. A pattern counts as everything below the
 /// directory it starts in.
 pub(super) fn overlap(one: &[String], other: &[String]) -> bool {
     one.iter().any(|a| {

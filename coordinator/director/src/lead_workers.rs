@@ -1,9 +1,9 @@
-//! Workers that the lead starts itself, beside those the board gives work to.
+//! Workers that the lead starts itself, besides those the director starts for the board.
 //!
-//! Each has a task of its own that no list shows. So everything that holds for tasks holds for
-//! it: what it did is committed, checked and landed, its files are its own as long as it works,
-//! and nothing of it is forgotten when somebody is killed. The director gives such a task to
-//! nobody; whether a worker that failed goes on is for the lead to say.
+//! Each worker has a task of its own that no list shows. So the rules for tasks hold for it: its
+//! work is committed, checked and landed, its files are reserved while it runs, and a kill loses
+//! nothing of it. The director gives such a task to no other agent; the lead decides whether a
+//! failed worker resumes.
 
 use landing::{Results, WORKER_OF, commit_of, is_workers, queued};
 use runs::{AgentError, Agents, Prove};
@@ -16,24 +16,24 @@ use worktrees::{Slug, TreeError, Trees};
 use super::inputs::overlap;
 use super::setup::Setup;
 
-/// Kept out of lists.
+/// Metadata key: the task is kept out of lists.
 const INTERNAL: &str = "_internal";
 
-/// What is known of the work a worker is to do.
+/// The task of a worker, as the lead describes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WorkerTask {
-    /// In a few words.
+    /// The subject in a few words.
     pub subject: String,
-    /// Who is told.
+    /// The agent that is notified.
     pub lead: String,
     /// The only files it changes.
     pub paths: Vec<String>,
-    /// What has to succeed before it counts as done.
+    /// The command that must succeed before the task counts as done.
     pub verify: Option<String>,
 }
 
 impl WorkerTask {
-    /// Puts it on the board.
+    /// Creates the task on the board.
     pub fn create(&self, board: &Board) -> Result<TaskId, AgentError> {
         let facts = TaskFacts {
             paths: (!self.paths.is_empty()).then(|| self.paths.clone()),
@@ -54,12 +54,12 @@ impl WorkerTask {
         first.ok_or_else(|| AgentError::Invalid("the worker's task was not created".into()))
     }
 
-    /// What has to be shown of it.
+    /// The required proof of the task.
     pub fn prove(&self, id: TaskId, board: &Board, protect: &[String]) -> Prove {
         Prove {
             verify: self.verify.clone(),
             commit: Some(format!("{}\n\nTask: {}#{id}\n", self.subject, board.name())),
-            // Whether it is tried again is for the lead to say.
+            // The lead decides whether the task is retried.
             max_attempts: usize::MAX,
             files: FileRules {
                 paths: self.paths.clone(),
@@ -69,7 +69,7 @@ impl WorkerTask {
         }
     }
 
-    /// Opens the task of a worker that is about to go on, if it was done.
+    /// Reopens the completed task of a worker that is about to resume.
     pub fn reopen(meta: &Meta, board: &Board) -> Result<(), AgentError> {
         let Some(id) = meta.task_id.as_ref().and_then(|id| id.parse().ok()) else {
             return Ok(());
@@ -89,8 +89,8 @@ impl WorkerTask {
     }
 }
 
-/// The task that keeps a worker from changing `paths` now, if one does: somebody is at it, or
-/// will be as soon as anybody is free.
+/// The task that keeps a worker from changing `paths` now, if there is one: an agent works on it,
+/// or will as soon as a slot is free.
 pub fn may_begin(paths: &[String], board: &Board) -> Result<Option<Task>, AgentError> {
     if paths.is_empty() || !board.exists() {
         return Ok(None);
@@ -105,8 +105,8 @@ pub fn may_begin(paths: &[String], board: &Board) -> Result<Option<Task>, AgentE
     Ok(found)
 }
 
-/// The commit a worker starts from that is to see everything that is done: the branch, and what
-/// has still to land on it. Where that contradicts itself, the branch alone.
+/// The base of a worker that is to see all finished work: the branch, and the results that have
+/// still to land. If those conflict, the branch alone.
 pub fn base_of_all(into: &str, agents: &Agents) -> Result<String, AgentError> {
     let trees = agents.trees()?;
     let tip = trees.tip_of(into)?;
@@ -127,11 +127,11 @@ pub fn base_of_all(into: &str, agents: &Agents) -> Result<String, AgentError> {
     }
 }
 
-/// What is to be done about a task that others changed.
+/// The reaction to a lead worker's task that others changed.
 pub(super) enum Aside {
-    /// A worker is at it.
+    /// A worker works on it.
     AtWork(Box<Meta>),
-    /// It is done, and may have to land.
+    /// The task is done, and may have to land.
     Done,
     Nothing,
 }
@@ -159,24 +159,24 @@ impl Setup {
     }
 }
 
-/// A tree with work in it that is on no branch but its own, and waits for nothing.
+/// A worktree whose work is on no other branch and does not wait to land.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LeftTree {
-    /// Whose.
+    /// The agent it belongs to.
     pub agent: String,
-    /// What that was doing.
+    /// The description of the agent's work.
     pub description: String,
-    /// The tree's name.
+    /// The worktree's name.
     pub worktree: String,
-    /// What is in it, or why it stays.
+    /// A summary of its changes, or why it is kept.
     pub why: String,
-    /// Somebody stopped the agent: then it is left on purpose.
+    /// True if a person or the lead stopped the agent: then the worktree is kept on purpose.
     #[serde(skip)]
     pub stopped: bool,
 }
 
-/// The trees that ended agents of the team left with something in them and that do not land by
-/// themselves: of those that failed, were stopped or killed.
+/// The worktrees with changes that ended agents of the team left and that do not land
+/// automatically: those of failed, stopped or killed agents.
 pub fn left_trees(agents: &Agents) -> Result<Vec<LeftTree>, AgentError> {
     let Ok(trees) = agents.trees() else {
         return Ok(Vec::new());
@@ -196,7 +196,7 @@ pub fn left_trees(agents: &Agents) -> Result<Vec<LeftTree>, AgentError> {
         let task = meta.task_id.as_ref().and_then(|id| id.parse().ok());
         let task = task.and_then(|id| board.get(id).ok());
         if task.is_some_and(|task| task.status == Status::Completed) {
-            // It landed, or another attempt did better.
+            // The work landed, or another attempt replaced it.
             continue;
         }
         let kept = tree.outcome.as_ref().filter(|outcome| outcome.kept);
@@ -226,7 +226,7 @@ pub fn left_trees(agents: &Agents) -> Result<Vec<LeftTree>, AgentError> {
     Ok(left)
 }
 
-/// The trees of completed tasks that have not landed.
+/// The worktrees of completed tasks that have not landed.
 fn waiting(agents: &Agents, trees: &Trees) -> Result<Vec<String>, AgentError> {
     let board = agents.board();
     if !board.exists() {

@@ -1,11 +1,12 @@
-//! Works through a board: which seat does which task, until nothing is left that ccb can do.
+//! Runs a board: assigns ready tasks to slots until no task is left that ccb can do.
 //!
 //! # What this room knows
 //!
-//! When a task is given to an agent, when it is tried again, rests or is parked, and when finished
-//! work lands. A pure function decides that from what is known (`schedule.rs`); one loop carries it
-//! out ([`Director::run`]). Everything that counts is on the disk: a killed director leaves its agents
-//! at work, and the next one finds them, their tasks, their worktrees, and what has still to land.
+//! When a task is given to an agent, when it is retried, pauses or is parked, and when finished
+//! work lands. A pure function decides that from the known state (`schedule.rs`); one loop carries
+//! it out ([`Director::run`]). All lasting state is on the disk: the agents of a killed director
+//! keep running, and the next director finds them, their tasks, their worktrees, and the results
+//! that have to land.
 //!
 //! # What it must not know (and where to go instead)
 //!
@@ -18,11 +19,11 @@
 //! # The way through
 //!
 //! ```text
-//! board, runs, workers ─▶ inputs ─▶ schedule (pure) ─▶ what to do now
-//! ready ─▶ given to a seat ─▶ run: agent ─▶ commit ─▶ check ─▶ completed ─▶ lands ─▶ tree goes
+//! board, runs, workers ─▶ inputs ─▶ schedule (pure) ─▶ the next actions
+//! ready ─▶ given to a seat ─▶ run: agent ─▶ commit ─▶ check ─▶ completed ─▶ lands ─▶ worktree removed
 //!   ▲                            │                      │                     │
-//!   └── failed: noted, tried again with what went wrong, parked after too often ─┘
-//! DirectorEvent tells what happens; Ending and Verdict say what the whole came to
+//!   └── failed: recorded, retried with the error, parked after too many attempts ─┘
+//! DirectorEvent reports events; Ending and Verdict are the final report
 //! ```
 //!
 //! # Crash points

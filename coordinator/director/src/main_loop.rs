@@ -1,4 +1,4 @@
-//! The one loop: hears what happened, decides, carries out.
+//! The main loop: receives events, decides, acts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -29,25 +29,25 @@ use super::setup::{Closed, DirectorError, Ending, Setup};
 use super::trouble::{Then, Trouble};
 use super::work::{Ended, Said, WorkEnd};
 
-/// How often is looked at what nobody tells: a wish to stop, a gate that has opened.
+/// Poll interval for changes that send no event, such as a stop request or a gate that opened.
 const TICK: Duration = Duration::from_millis(100);
-/// How long nothing is begun after something could not be begun.
+/// Pause before the next start after a failed one.
 pub(super) const BREATHER: Duration = Duration::from_secs(1);
-/// How long a director that was killed may still seem to be there.
+/// Longest time that a killed director's lock may still be held.
 const AFTER_DEATH: Duration = Duration::from_secs(5);
-/// How often trees are put away at the end, if some cannot be.
+/// Attempts to remove unneeded worktrees at the end, if some are in use.
 const TIDYING: usize = 4;
-/// A thread that works mostly waits.
+/// Stack size in bytes of a work thread, which mostly waits.
 const STACK: usize = 512 * 1024;
 
 pub(super) struct Place {
     pub(super) seat: Seat,
     pub(super) at: Option<TaskId>,
-    /// What it did last, until somebody is told that it has nothing to do.
+    /// Its last task, until an idle event reports it.
     pub(super) did: Option<(TaskId, Option<String>)>,
     pub(super) meta: Option<Meta>,
     pub(super) asked: Level,
-    /// It was made for an agent somebody else started, and is given nothing.
+    /// True if it was made for an agent that the director did not start: it gets no tasks.
     pub(super) extra: bool,
 }
 
@@ -64,16 +64,16 @@ impl Place {
     }
 }
 
-/// Works a board off.
+/// Runs a board: assigns ready tasks to agents until no task can start.
 pub struct Director {
     pub(super) setup: Arc<Setup>,
-    /// The runtimes that types of agents are for.
+    /// The runtime of each agent type that has one.
     needs: BTreeMap<String, String>,
     pub(super) control: Arc<Control>,
     pub(super) places: Vec<Place>,
     pub(super) mirror: Mirror,
     pub(super) queue: BTreeMap<TaskId, Queued>,
-    /// What lands now; it is not in the queue.
+    /// The task whose work lands now; it is not in the queue.
     pub(super) landing: Option<Queued>,
     pub(super) proving: Option<TaskId>,
     pub(super) not_landed: BTreeMap<TaskId, String>,
@@ -85,9 +85,9 @@ pub struct Director {
     pub(super) closed_until: Option<(Instant, String)>,
     pub(super) paused: bool,
     pub(super) trouble: Trouble,
-    /// Tasks that were hindered.
+    /// Backoff of tasks that an obstacle stopped.
     pub(super) rests: Rests,
-    /// Landings that were hindered.
+    /// Backoff of landings that an obstacle stopped.
     pub(super) landing_rests: Rests,
     pub(super) spent: Option<String>,
     pub(super) threads: Vec<JoinHandle<()>>,
@@ -95,13 +95,13 @@ pub struct Director {
     pub(super) heard: Receiver<Said>,
     /// Held as long as this director directs the team.
     _seat_of_the_director: FileLock,
-    /// The last change of the board before it was looked at.
+    /// The number of the board's last change before it was loaded.
     seen: u64,
-    /// What tells this director from those of other machines that work on the same board.
+    /// Distinguishes this director from those of other machines on the same board.
     spread: Option<u64>,
-    /// Results of other machines that have not landed, and since when that is known.
+    /// Results of other machines that have not landed, and when this director learned of each.
     pub(super) foreign: BTreeMap<TaskId, Instant>,
-    /// When tasks that could not be read were last looked at again.
+    /// The time of the last retry to read unreadable tasks.
     pub(super) looked_at_stale: Instant,
 }
 
@@ -112,7 +112,7 @@ impl fmt::Debug for Director {
 }
 
 impl Director {
-    /// A director for a team that no other directs.
+    /// Makes a director for a team that no other process directs.
     pub fn new(setup: Setup, control: Arc<Control>) -> Result<Self, DirectorError> {
         let lock = direct(&setup.agents)?;
         let setup = Setup {
@@ -120,7 +120,7 @@ impl Director {
             ..setup
         };
         setup.agents.reconcile()?;
-        // Before the tasks are looked at: what is changed from then on is told.
+        // Read before the tasks are loaded: every later change sends an event.
         let seen = setup.board().last_change()?;
         let mirror = Mirror::load(setup.board())?;
         let (said, heard) = mpsc::channel();
@@ -156,7 +156,7 @@ impl Director {
         })
     }
 
-    /// Goes on where the last one ended, until nothing can be done or somebody ends it.
+    /// Resumes where the last director ended; returns when nothing can start or a caller ends it.
     pub fn run(&mut self, tell: &mut dyn FnMut(DirectorEvent)) -> Result<Ending, DirectorError> {
         self.adopt()?;
         self.find_unlanded();
@@ -171,8 +171,8 @@ impl Director {
         Ok(ending)
     }
 
-    /// Puts away what is not needed any more, and says what stays all the same. Somebody may be at
-    /// it for a moment, or kill a git of ours, so it is not given up at once.
+    /// Removes worktrees that are not needed any more, and reports those it could not remove.
+    /// Another process may use one for a moment, or kill a git command, so ccb tries several times.
     fn put_away(&self, tell: &mut dyn FnMut(DirectorEvent)) -> Result<(), DirectorError> {
         let Some(landings) = &self.setup.landings else {
             return Ok(());
@@ -206,7 +206,7 @@ impl Director {
             self.take_foreign();
             self.start_landing();
             let plan = self.plan(level, tell);
-            // What waits to land for a moment lands, unless everything is to end at once.
+            // Results that wait for a moment still land, unless everything is to end at once.
             let landing = self.landing.is_some()
                 || (!self.queue.is_empty()
                     && self.setup.landings.is_some()
@@ -227,7 +227,7 @@ impl Director {
                 if over {
                     return self.ending(plan.stand, level);
                 }
-                // Others may begin what nobody here can, and leave it again.
+                // Other machines may begin a task that this one cannot, and give it back.
                 let elsewhere = plan.stand == Stand::Elsewhere;
                 if self.setup.linger && said_at_rest.replace(elsewhere) != Some(elsewhere) {
                     tell(DirectorEvent::AtRest { stand: plan.stand });
@@ -237,7 +237,7 @@ impl Director {
             }
             match self.heard.recv_timeout(TICK) {
                 Ok(said) => self.hear(said, tell),
-                // We hold a sender ourselves: it does not happen.
+                // The director holds a sender itself: this does not happen.
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
                     self.setup.agents.rest_guards();
                     tell(DirectorEvent::Tick);
@@ -246,8 +246,8 @@ impl Director {
         }
     }
 
-    /// Whether there is something to come for which one that does not linger stays. What others do
-    /// is nothing to one that only lands what was chosen.
+    /// True if a director that does not linger waits for more work. A director that only lands
+    /// chosen tasks ignores the work of others.
     fn waits(&self, stand: &Stand) -> bool {
         let landings = self.setup.landings.as_ref();
         let chosen = landings.is_some_and(|landings| landings.only.is_some());
@@ -258,8 +258,8 @@ impl Director {
         }
     }
 
-    /// Looks at the whole board before it ends: what another machine did just now may not have been
-    /// told yet, and is to land. Whether that can be so.
+    /// Reloads the whole board before the director ends: a result of another machine may have sent
+    /// no event yet, and is to land. True if that is possible.
     fn look_once_more(&mut self) -> bool {
         if self.setup.agents.shared().is_none() || self.setup.landings.is_none() {
             return false;
@@ -271,7 +271,7 @@ impl Director {
         true
     }
 
-    /// Something cannot be read or written.
+    /// Handles something that cannot be read or written.
     pub(super) fn is_broken(
         &mut self,
         task: TaskId,
@@ -293,7 +293,7 @@ impl Director {
         }
     }
 
-    /// Says who has just become idle: on the edge, once.
+    /// Reports each slot that has just become idle, once.
     fn tell_idle(&mut self, tell: &mut dyn FnMut(DirectorEvent)) {
         for place in &mut self.places {
             if place.at.is_some() {
@@ -357,7 +357,7 @@ impl Director {
         })
     }
 
-    /// What is left alone for now.
+    /// The tasks that are not to start now.
     fn resting(&self) -> BTreeSet<TaskId> {
         let now = SystemClock.now_ms();
         let mut resting = self.rests.now(Instant::now());
@@ -366,7 +366,7 @@ impl Director {
         resting
     }
 
-    /// Why nothing may be begun now; said when it changes.
+    /// The reason why nothing may start now; reported when it changes.
     fn closed(&mut self, tell: &mut dyn FnMut(DirectorEvent)) -> Option<String> {
         if let Some((until, why)) = &self.closed_until {
             if Instant::now() < *until {
@@ -408,7 +408,7 @@ impl Director {
         self.on_a_thread(number, task, work);
     }
 
-    /// Sees whether a task is done that somebody says is; one at a time.
+    /// Runs the check of a task that is marked done; one at a time.
     fn prove(&mut self, task: TaskId) {
         if self.proving.is_some() {
             return;
@@ -443,7 +443,7 @@ impl Director {
         }
     }
 
-    /// Takes over the agents of a director that is gone.
+    /// Takes over the agents of a director that has exited.
     fn adopt(&mut self) -> Result<(), DirectorError> {
         for id in swarm::run::active(self.setup.agents.runs_dir()).map_err(AgentError::from)? {
             let run = self.setup.agents.run(&id);
@@ -463,9 +463,9 @@ impl Director {
         Ok(())
     }
 
-    /// Waits for an agent that somebody else started, like for one of its own.
+    /// Waits for an agent that another process started, as for one of its own.
     fn take_over(&mut self, task: TaskId, meta: Meta, adopted: bool) {
-        // It may be newer than what was looked at.
+        // The task may be newer than the mirror.
         self.mirror.refresh(self.setup.board(), task);
         let number = self.seat_for(&meta);
         let place = &mut self.places[number];
@@ -478,8 +478,8 @@ impl Director {
         });
     }
 
-    /// A task of a worker that the lead started has changed: the worker is waited for, and what
-    /// it did lands.
+    /// Handles a change of a lead worker's task: the director waits for the worker, and its result
+    /// lands.
     pub(super) fn look_aside(&mut self, id: TaskId) {
         match self.setup.aside(id) {
             Aside::AtWork(_) if self.places.iter().any(|place| place.at == Some(id)) => {}
@@ -491,14 +491,14 @@ impl Director {
         }
     }
 
-    /// Whether it lands now.
+    /// True if the task's work lands now.
     pub(super) fn lands(&self, id: TaskId) -> bool {
         self.landing
             .as_ref()
             .is_some_and(|queued| queued.task == id)
     }
 
-    /// The seat of an agent that was found; one more if there is none.
+    /// The slot of an agent that was found; makes an extra one if no slot fits.
     fn seat_for(&mut self, meta: &Meta) -> usize {
         let named = |place: &Place| {
             let name = place.seat.name.as_ref().map(Name::as_str);
@@ -529,13 +529,14 @@ impl Director {
             };
             place.asked = level;
             let (setup, control) = (Arc::clone(&self.setup), Arc::clone(&self.control));
-            // It blocks until the agent has ended; the one who waits for that says so.
+            // It blocks until the agent has ended; the thread that waits for the agent reports
+            // that.
             thread::spawn(move || setup.stop(&meta, &control));
         }
     }
 }
 
-/// One director per team at a time.
+/// Takes the lock that allows one director per team.
 fn direct(agents: &Agents) -> Result<FileLock, DirectorError> {
     let path = agents.director_lock();
     if let Some(dir) = path.parent() {

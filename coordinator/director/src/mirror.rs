@@ -1,5 +1,4 @@
-//! The board as the director knows it: kept up to date by changes, so that looking at it costs
-//! nothing.
+//! The director's copy of the board: changes update it, so that reading it costs nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,19 +8,19 @@ use taskboard::{Board, BoardError, Status, Task, TaskId};
 
 use super::inputs::{TaskView, Tasks};
 
-/// What is known of a board.
+/// The known tasks of a board.
 #[derive(Debug, Default)]
 pub(super) struct Mirror {
     pub(super) tasks: Tasks,
     pub(super) unreadable: BTreeSet<TaskId>,
-    /// Those among them that could not be read for a reason that passes: they are looked at again.
+    /// The tasks among them that could not be read for a temporary reason: they are read again.
     stale: BTreeSet<TaskId>,
-    /// Tasks whose agents are lost over and over, and until when they are left alone.
+    /// Tasks whose agents are lost repeatedly, and until when they do not start.
     pub(super) rests: BTreeMap<TaskId, i64>,
 }
 
 impl Mirror {
-    /// Looks at every task.
+    /// Reads every task.
     pub(super) fn load(board: &Board) -> Result<Self, BoardError> {
         let snapshot = board.snapshot()?;
         let mut mirror = Self {
@@ -31,7 +30,7 @@ impl Mirror {
         for task in snapshot.tasks() {
             mirror.put(task);
         }
-        // Edges other tools made on one side only count all the same.
+        // Edges that other tools wrote on one side only count too.
         for (blocker, dependent) in snapshot.half_edges() {
             if let Some(view) = mirror.tasks.get_mut(&dependent)
                 && !view.blocked_by.contains(&blocker)
@@ -49,8 +48,8 @@ impl Mirror {
             Some(until) => self.rests.insert(task.id, until),
             None => self.rests.remove(&task.id),
         };
-        // A worker's own task is nobody else's business, but it is at its files and counts as
-        // one more at work.
+        // A worker's own task is invisible to other agents, but it reserves files and counts as one
+        // more at work.
         let at_work = is_workers(task) && task.status == Status::InProgress;
         if task.is_internal() && !at_work {
             self.tasks.remove(&task.id);
@@ -59,7 +58,7 @@ impl Mirror {
         }
     }
 
-    /// Looks at one task again.
+    /// Reads one task again.
     pub(super) fn refresh(&mut self, board: &Board, id: TaskId) {
         match board.get(id) {
             Ok(task) => self.put(&task),
@@ -79,8 +78,8 @@ impl Mirror {
         }
     }
 
-    /// Looks again at tasks that could not be read: nobody tells when a database answers again.
-    /// Those that can be read now.
+    /// Reads again the tasks that could not be read: no event says when a database is available
+    /// again. Returns those that can be read now.
     pub(super) fn refresh_stale(&mut self, board: &Board) -> Vec<TaskId> {
         let mut read = Vec::new();
         while let Some(id) = self.stale.first().copied() {

@@ -1,17 +1,18 @@
-//! A run was a success, and its task is not completed: somebody was faster than the director.
+//! A run that succeeded while its task is not completed: another writer was faster than the
+//! director.
 
 use runs::task_refused;
 use swarm::run::Meta;
 use taskboard::{Attempt, Task};
 
-/// Why a task is open although its run was a success.
+/// The reason why a task is open although its run succeeded.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NotTaken<'m> {
-    /// It was completed, and somebody has opened it again since: sent back, or to be done anew.
+    /// The task was completed, and then reopened: rejected, or to be done anew.
     OpenedAgain,
-    /// The board did not let the run complete it, and it is free.
+    /// The board did not let the run complete the task, and the task is free.
     Refused(&'m str),
-    /// The same, and somebody else has it, or has to act first.
+    /// The board did not let the run complete it, and the task has another owner or is parked.
     Elsewhere,
 }
 
@@ -82,7 +83,7 @@ mod tests {
             (&open, &refused, NotTaken::Refused("it is blocked")),
             (&taken, &refused, NotTaken::Elsewhere),
             (&with(parked), &refused, NotTaken::Elsewhere),
-            // Finished twice: the second time somebody had sent it back already.
+            // Finished twice: a person had rejected it before the second time.
             (&with(sent_back), &refused, NotTaken::OpenedAgain),
             (
                 &unfinished,

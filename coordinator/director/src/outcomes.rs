@@ -1,4 +1,4 @@
-//! What the director makes of what it hears: agents that start and end, work that lands.
+//! The director's reactions to events: agents that start and end, work that lands.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use super::event::{DirectorEvent, TaskEnd};
 use super::main_loop::{BREATHER, Director};
 use super::work::{Ended, Landing, Said, WorkEnd};
 
-/// So many leases is a worker that lands its results itself given for it. It may have given up, or
-/// not know of one.
+/// Leases to wait before taking over results a worker should land itself. The worker may have given
+/// up, or not know of the result.
 const LEASES_TO_LAND: u32 = 10;
-/// How often is looked again at tasks that could not be read.
+/// Poll interval for tasks that could not be read.
 const STALE_EVERY: Duration = Duration::from_secs(1);
 
 impl Director {
@@ -64,10 +64,10 @@ impl Director {
         }
     }
 
-    /// Looks again at tasks that others may have changed.
+    /// Reads again the tasks that others may have changed.
     fn changed(&mut self, ids: &[TaskId]) {
         for &id in ids {
-            // Whoever waits for it tells when it is over.
+            // The thread that waits for it reports its end.
             let ours = self.places.iter().any(|place| place.at == Some(id));
             if !ours {
                 self.mirror.refresh(self.setup.board(), id);
@@ -77,7 +77,7 @@ impl Director {
         }
     }
 
-    /// Looks again at tasks that could not be read, now and then.
+    /// Reads again the tasks that could not be read, at most once per interval.
     pub(super) fn look_at_stale(&mut self) {
         if self.looked_at_stale.elapsed() >= STALE_EVERY {
             let read = self.mirror.refresh_stale(self.setup.board());
@@ -102,7 +102,7 @@ impl Director {
             place.at = None;
             place.meta = None;
             let failure = failure_of(&end);
-            // A worker of the lead's is not one that waits for work.
+            // A worker of the lead does not wait for work.
             place.did = (!place.extra).then_some((task, failure));
         }
         self.mirror.refresh(self.setup.board(), task);
@@ -122,7 +122,7 @@ impl Director {
                     tell(DirectorEvent::Note { text });
                     return;
                 }
-                // What this machine cannot begin, another one may.
+                // Another machine may be able to begin a task that this one cannot.
                 None if self.setup.patient => return self.is_broken(task, &why, tell),
                 None => {
                     let end = self.setup.give_up(task, why.clone());
@@ -141,9 +141,9 @@ impl Director {
                 self.enqueue(task);
             }
             TaskEnd::Parked { .. } => self.failed += 1,
-            // Another machine was faster, as happens all the time.
+            // Another machine was faster, which is common.
             TaskEnd::Taken if self.setup.agents.shared().is_some() => {
-                // Or it is ours after all, and nobody could say so just now.
+                // Or the task is ours after all, and the board could not be reached to say so.
                 self.look_elsewhere(task);
                 return;
             }
@@ -156,16 +156,16 @@ impl Director {
             usage,
             took,
         });
-        // A message may have let it go on at once.
+        // A message may have resumed it at once.
         self.look_aside(task);
     }
 
-    /// Work of an earlier director that is done and not on the branch.
+    /// Queues work of an earlier director that is done and not on the branch.
     pub(super) fn find_unlanded(&mut self) {
         if self.setup.landings.is_none() {
             return;
         }
-        // Those of workers, which are in no list, too.
+        // Including those of lead workers, which are in no list.
         let board = self.setup.board();
         let snapshot = match board.exists().then(|| board.snapshot()) {
             Some(Ok(snapshot)) => snapshot,
@@ -185,8 +185,8 @@ impl Director {
         }
     }
 
-    /// Notes that a task is done and has not landed: by another machine, or by this one while
-    /// nobody could be told.
+    /// Records a task that is done and has not landed: done by another machine, or by this one
+    /// while the board could not be reached.
     fn look_elsewhere(&mut self, id: TaskId) {
         if self.setup.landings.is_none() || self.setup.agents.shared().is_none() {
             return;
@@ -200,9 +200,9 @@ impl Director {
         }
     }
 
-    /// Queues what other machines did: at once where it lands here alone, else if whoever did it
-    /// is gone, or does not land, and has not for a while. What this machine did itself is among it
-    /// if it could not be queued when it was done.
+    /// Queues results of other machines: at once where they land only on this machine, else if the
+    /// owner has exited or has not landed the result for a while. This includes results of this
+    /// machine that could not be queued when they were done.
     pub(super) fn take_foreign(&mut self) {
         let (Some(landings), Some(place)) = (&self.setup.landings, self.setup.agents.shared())
         else {
@@ -235,7 +235,7 @@ impl Director {
         let due: Vec<TaskId> = self.foreign.iter().filter(due).map(|(id, _)| *id).collect();
         for id in due {
             let Ok(task) = self.setup.board().get(id) else {
-                // It is asked for again.
+                // The board is asked again later.
                 self.foreign.insert(id, Instant::now());
                 return;
             };
@@ -264,7 +264,7 @@ impl Director {
         let shared = self.setup.agents.shared().is_some();
         let (task, trees) = (self.setup.board().get(id), self.setup.agents.trees());
         match (task, trees) {
-            // Nobody was asked about what its metadata may mean.
+            // The metadata of this task was not confirmed.
             (Ok(task), _) if landings.only.is_none() && task.trouble().is_some() => {}
             (Ok(task), Ok(trees)) => {
                 if let Some(queued) = queued(&task, &trees, shared) {
@@ -272,7 +272,7 @@ impl Director {
                     self.queue.insert(id, queued);
                 }
             }
-            // It is asked for again.
+            // The board is asked again later.
             _ if shared => drop(self.foreign.insert(id, Instant::now())),
             _ => {}
         }
@@ -289,7 +289,7 @@ impl Director {
         let Some(task) = next_to_land(&self.queue, &resting) else {
             return;
         };
-        // What is done again while this lands takes its place in the queue.
+        // If the task is done again while this lands, the new result takes its place in the queue.
         self.landing = self.queue.remove(&task);
         let (setup, said) = (Arc::clone(&self.setup), self.said.clone());
         let stop = Arc::clone(&self.stop_landing);
@@ -318,7 +318,7 @@ impl Director {
         }
         self.landing_rests.over(task);
         if matches!(outcome, Landed::Left(_)) && !self.is_completed(task) {
-            // Somebody sent it back meanwhile; the next result lands.
+            // The result was rejected meanwhile; the next result lands.
             outcome = Landed::Nothing;
         }
         let into = self.setup.landings.as_ref();
@@ -367,7 +367,7 @@ impl Director {
             }
             Landed::Left(why) => {
                 let known = self.not_landed.insert(task, why.clone());
-                // A worker is there to stay, and the board waits for this one.
+                // A worker stays, and the board waits for this task.
                 if self.setup.patient && self.setup.agents.shared().is_some() {
                     self.foreign.insert(task, Instant::now());
                 }
@@ -383,7 +383,7 @@ impl Director {
         task.is_ok_and(|task| task.status == taskboard::Status::Completed)
     }
 
-    /// Where a task's work is, and the tasks whose work is in its way.
+    /// The worktree with a task's work, and the tasks whose work conflicts with it.
     fn sides_of_conflict(&self, id: TaskId, files: &[String]) -> (Option<PathBuf>, Vec<String>) {
         let board = self.setup.board();
         let result = board.get(id).ok().and_then(|task| task.result());
@@ -400,7 +400,7 @@ impl Director {
     }
 }
 
-/// What went wrong, if something did.
+/// The reason of the failure; `None` if the work succeeded.
 fn failure_of(end: &WorkEnd) -> Option<String> {
     match end {
         WorkEnd::Task(TaskEnd::Done { .. }) => None,

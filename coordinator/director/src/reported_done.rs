@@ -1,4 +1,5 @@
-//! Tasks that somebody says are done: another tool, a person, an agent of somebody else.
+//! Tasks that are marked done without proof by another tool, a person, or an agent that ccb does
+//! not run.
 
 use std::time::Duration;
 
@@ -10,12 +11,12 @@ use worktrees::Slug;
 
 use super::setup::Setup;
 
-/// How long one wait for a check takes at most; then it is waited for again.
+/// Longest single wait for a check; then the wait starts again.
 const ROUND: Duration = Duration::from_secs(3600);
 
 impl Setup {
-    /// Makes the check of a task that was completed without: where the task was done, if that is
-    /// known, else where the caller is. If it does not pass the task is open again.
+    /// Runs the check of a task that was completed without it: in the worktree of the task, if
+    /// known, else in the caller's directory. If it fails, the task is open again.
     pub(super) fn prove_reported(&self, id: TaskId) -> Result<(), String> {
         self.try_to_prove(id)
             .unwrap_or_else(|error| Err(error.to_string()))
@@ -27,7 +28,7 @@ impl Setup {
         let Some(verify) = verify.filter(|_| task.is_reported()) else {
             return Ok(Ok(()));
         };
-        // A run like any other, so that nothing of the check outlives us unseen.
+        // A run like any other, so that no process of the check outlives ccb unnoticed.
         let launched = self.agents.spawn(&Spawn {
             id: None,
             dropped_model: None,
@@ -85,8 +86,8 @@ impl Setup {
         Ok(Err(why))
     }
 
-    /// Opens a completed task again, with what was wrong with it: it was not done after all, or
-    /// does not fit with the rest. `run` stands for who found that out.
+    /// Reopens a completed task with the problem: it was not done after all, or does not fit with
+    /// the rest. `run` names the run that found the problem.
     pub(super) fn take_back(
         &self,
         id: TaskId,
@@ -103,7 +104,7 @@ impl Setup {
         Ok(())
     }
 
-    /// Where a task was done, as far as anybody knows.
+    /// The directory where a task was done, if known.
     fn where_done(&self, task: &Task) -> std::path::PathBuf {
         let tree = task.worktree().and_then(|name| {
             let trees = self.agents.trees().ok()?;

@@ -1,24 +1,24 @@
-//! Tasks that are left alone for a moment, because what hindered them may hinder them again.
+//! Tasks that pause for a moment, because the same obstacle may stop them again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use taskboard::TaskId;
 
-/// The first pause, which doubles each time, and the longest.
+/// The first pause, which doubles each time, and the longest one.
 const FIRST: Duration = Duration::from_millis(100);
 const LONGEST: Duration = Duration::from_secs(30);
-/// How often a task is begun that is hindered every time: for about two minutes.
+/// Maximum starts of a task that an obstacle stops every time: about two minutes.
 const MOST: u32 = 12;
 
-/// What is left alone, how often in a row it was, and until when.
+/// The paused tasks, with the number of consecutive obstacles and the end of the pause.
 #[derive(Debug, Default)]
 pub(super) struct Rests {
     hindered: BTreeMap<TaskId, (u32, Instant)>,
 }
 
 impl Rests {
-    /// It was hindered once more: how long it is left alone. None if it was hindered too often.
+    /// Records another obstacle and returns the pause. `None` after too many.
     pub(super) fn again(&mut self, task: TaskId, now: Instant) -> Option<Duration> {
         let (times, until) = self.hindered.entry(task).or_insert((0, now));
         *times += 1;
@@ -32,12 +32,12 @@ impl Rests {
         Some(pause)
     }
 
-    /// It was not hindered this time.
+    /// Forgets the obstacles of a task that was not stopped this time.
     pub(super) fn over(&mut self, task: TaskId) {
         self.hindered.remove(&task);
     }
 
-    /// What is left alone now.
+    /// The tasks that are paused now.
     pub(super) fn now(&self, now: Instant) -> BTreeSet<TaskId> {
         let resting = self.hindered.iter().filter(|(_, (_, until))| *until > now);
         resting.map(|(task, _)| *task).collect()

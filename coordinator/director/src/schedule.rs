@@ -1,7 +1,7 @@
-//! What happens next: a pure function of what is known to what is to be done.
+//! Decides what happens next: a pure function from the known state to a plan.
 //!
-//! No clock, no disk, no model. The same snapshot gives the same answer, so every policy is
-//! tested as a table, and what must never happen as a property of all snapshots.
+//! No clock, no disk, no model. The same snapshot gives the same answer, so a table tests every
+//! policy, and properties of all snapshots test what must never happen.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,36 +10,36 @@ use taskboard::{Dependencies, Status, TaskId, rank};
 
 use super::inputs::{Limits, SeatView, TaskView, Tasks, Waiting, overlap};
 
-/// Everything scheduling looks at.
+/// The inputs of scheduling.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Snapshot<'a> {
     /// The board.
     pub tasks: &'a Tasks,
-    /// Tasks whose files cannot be read: what waits for them waits.
+    /// Tasks whose files cannot be read: their dependents wait.
     pub unreadable: &'a BTreeSet<TaskId>,
-    /// Files that were changed for what is done and has still to land: work on them would start
-    /// from what they were before.
+    /// Files that finished work changed which has still to land: a task on them would start from
+    /// their old content.
     pub held: &'a [Vec<String>],
-    /// Tasks that are left alone for now.
+    /// Tasks that do not start for now.
     pub resting: &'a BTreeSet<TaskId>,
-    /// Who can work.
+    /// The slots.
     pub seats: &'a [SeatView],
-    /// The runtimes that types of agents are for, by type.
+    /// The runtime of each agent type that has one.
     pub needs: &'a BTreeMap<String, String>,
-    /// What this machine has that not every machine has.
+    /// The labels of this machine that not every machine has.
     pub labels: &'a BTreeSet<String>,
     /// The workers on the same board.
     pub workers: &'a [KnownWorker],
-    /// Others choose from the same tasks at the same time: of those that are equally good, each
-    /// begins with others, which follow from this number.
+    /// A number that varies the choice between equally good tasks, because other machines choose
+    /// from the same tasks at the same time.
     pub spread: Option<u64>,
-    /// What must not be exceeded.
+    /// The limits to keep.
     pub limits: Limits,
-    /// Why nothing may be begun now, if so: a quota, a budget, the end.
+    /// The reason why nothing may start now, such as a quota, a budget, or the end.
     pub closed: Option<&'a str>,
-    /// How many tasks went well since the start.
+    /// Number of successes since the start.
     pub succeeded: usize,
-    /// How many failed for good.
+    /// Number of tasks that failed for good.
     pub failed: usize,
 }
 
@@ -52,48 +52,48 @@ impl<'a> Snapshot<'a> {
     }
 }
 
-/// What is to be done.
+/// The actions to take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Plan {
-    /// Which task is given to whom, by the seat's number.
+    /// The tasks to start, each with the number of its slot.
     pub start: Vec<(TaskId, usize)>,
-    /// Tasks that somebody says are done, whose checks are to be made.
+    /// Tasks that are marked done and whose checks are to run.
     pub prove: Vec<TaskId>,
-    /// How things stand when that is done.
+    /// The state after these actions.
     pub stand: Stand,
 }
 
-/// How things stand.
+/// The overall state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stand {
-    /// Somebody is at work.
+    /// An agent works.
     Working,
-    /// Nobody is, but something could be begun later: when the gate opens, a seat is available.
+    /// No agent works, but a task can start later: when the gate opens, or a slot is available.
     Waiting(String),
-    /// Nobody here is, but other machines are at the rest, or can do it.
+    /// No agent works here, but other machines do the remaining tasks, or can do them.
     Elsewhere,
     /// There are no tasks.
     NoTasks,
-    /// Nobody is, and every task is completed.
+    /// No agent works, and every task is completed.
     AllDone,
-    /// Nobody is, and nothing can be begun unless somebody acts.
+    /// No agent works, and no task can start unless a person acts.
     Stuck(Vec<(TaskId, Why)>),
-    /// Nobody is, and nothing more will be begun because too much failed.
+    /// No agent works, and no task will start because too many failed.
     GivenUp(String),
 }
 
-/// Why a task cannot be begun.
+/// The reason why a task cannot start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
     /// It failed too often.
     Parked,
-    /// It waits for others.
+    /// It waits for these tasks.
     Blocked(Vec<TaskId>),
-    /// It belongs to somebody who is not ours to direct.
+    /// It belongs to an agent that ccb does not direct.
     Owned(String),
-    /// It takes a model, and there is none.
+    /// It needs a model, and no agent has one.
     NeedsModel,
-    /// It takes a machine with these labels.
+    /// It needs a machine with these labels.
     Needs(Vec<String>),
 }
 
@@ -139,7 +139,7 @@ pub(super) fn schedule(snapshot: &Snapshot<'_>) -> Plan {
     }
 }
 
-/// Too much failed.
+/// The reason to give up, if too many tasks failed.
 fn given_up(snapshot: &Snapshot<'_>) -> Option<String> {
     let Limits {
         canary,
@@ -156,7 +156,8 @@ fn given_up(snapshot: &Snapshot<'_>) -> Option<String> {
     })
 }
 
-/// What is begun on at most `room` seats; and whether something was ready but nobody free.
+/// Chooses tasks for at most `room` slots. The flag is true if a task was ready but no slot was
+/// free.
 fn choose(snapshot: &Snapshot<'_>, room: usize) -> (Vec<(TaskId, usize)>, bool) {
     let mut free: Vec<usize> = (0..snapshot.seats.len())
         .filter(|seat| snapshot.seats[*seat].available && snapshot.seats[*seat].at.is_none())
@@ -200,7 +201,8 @@ fn choose(snapshot: &Snapshot<'_>, room: usize) -> (Vec<(TaskId, usize)>, bool) 
         }
         let alone = snapshot.limits.exclusive_paths;
         let in_the_way = alone && taken.iter().any(|paths| overlap(paths, &task.paths));
-        // A command leaves those that could do more to others.
+        // A command takes a slot that runs only commands, and leaves the others to tasks that need
+        // a model.
         let fitting =
             (0..free.len()).filter(|at| suits(&snapshot.seats[free[*at]], task, snapshot));
         let seat =
@@ -211,19 +213,20 @@ fn choose(snapshot: &Snapshot<'_>, room: usize) -> (Vec<(TaskId, usize)>, bool) 
             }
             _ => held_back = true,
         }
-        // What waits for its turn keeps its files: else those behind it could pass for ever.
+        // A task that waits for its turn keeps its files: otherwise later tasks could pass it for
+        // ever.
         taken.push(&task.paths);
     }
     (start, held_back)
 }
 
-/// Whether this seat can be given this task.
+/// True if this slot can be given this task.
 fn suits(seat: &SeatView, task: &TaskView, snapshot: &Snapshot<'_>) -> bool {
     let whose = match &task.owner {
         None => true,
         Some(owner) => seat.name.as_deref() == Some(owner),
     };
-    // Where no seat has the runtime a type is for, every seat can start it.
+    // If no slot has the runtime of an agent type, every slot can start it.
     let needed = task
         .agent_type
         .as_ref()
@@ -240,7 +243,7 @@ fn scattered(seed: u64, id: TaskId) -> u64 {
     store::fingerprint(format!("{seed} {id}").as_bytes())
 }
 
-/// Why nobody of ours will ever begin an open, unblocked task.
+/// The reason why no slot will ever begin an open, unblocked task.
 fn obstacle(task: &TaskView, snapshot: &Snapshot<'_>) -> Option<Why> {
     let ours = |owner: &String| {
         let mut seats = snapshot.seats.iter();
@@ -264,7 +267,7 @@ fn obstacle(task: &TaskView, snapshot: &Snapshot<'_>) -> Option<Why> {
     (!suited).then_some(Why::NeedsModel)
 }
 
-/// Whether a worker on the same board has all that the task needs.
+/// True if a worker on the same board has all that the task needs.
 fn a_worker_can(task: &TaskView, snapshot: &Snapshot<'_>) -> bool {
     let has_all = |worker: &KnownWorker| {
         let mut needs = task.needs.iter();
@@ -273,7 +276,7 @@ fn a_worker_can(task: &TaskView, snapshot: &Snapshot<'_>) -> bool {
     snapshot.workers.iter().any(has_all)
 }
 
-/// How things stand when nobody works and nothing is begun.
+/// The state when no agent works and nothing starts.
 fn at_rest(snapshot: &Snapshot<'_>, waiting: Option<String>) -> Stand {
     let open: Vec<&TaskView> = snapshot
         .tasks
@@ -293,7 +296,7 @@ fn at_rest(snapshot: &Snapshot<'_>, waiting: Option<String>) -> Stand {
         } else if task.parked {
             Some(Why::Parked)
         } else if task.status == Status::InProgress && task.expires {
-            // Whoever has it is done some time, or loses it.
+            // The owner will finish it at some time, or lose it.
             return Stand::Elsewhere;
         } else if task.status == Status::InProgress {
             let owner = task.owner.clone();

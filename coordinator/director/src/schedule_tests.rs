@@ -34,7 +34,7 @@ fn seat(name: &str) -> SeatView {
     }
 }
 
-/// A board and seats to be changed by each case.
+/// A board and slots that each case changes.
 struct Scene {
     tasks: Tasks,
     unreadable: BTreeSet<TaskId>,
@@ -162,7 +162,7 @@ fn nothing_blocked_parked_or_unreadable_below_is_begun() {
     let mut scene = Scene::new([task(1), waits, parked, broken_below], 4);
     scene.unreadable.insert(id(9));
     assert_eq!(scene.started(), [1]);
-    // What is gone is done.
+    // A deleted task counts as done.
     scene.unreadable.clear();
     assert_eq!(scene.started(), [1, 4]);
 }
@@ -224,7 +224,7 @@ fn two_that_may_change_the_same_file_do_not_run_together_and_nobody_overtakes_fo
     scene.seats[0].at = Some(id(1));
     scene.tasks.get_mut(&id(1)).unwrap().status = Status::InProgress;
     assert_eq!(scene.started(), [4], "3 would keep 2 waiting");
-    // What is done and has still to land keeps its files, too.
+    // A completed task that has still to land also keeps its files.
     scene.held = vec![vec!["doc/page".into()]];
     assert_eq!(scene.started(), [] as [u64; 0]);
     scene.limits.exclusive_paths = false;
@@ -339,8 +339,8 @@ fn check_plan(scene: &Scene, plan: &Plan) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    /// Carried out step by step with tasks that end in any order: never over a limit, never a
-    /// blocked task, and in the end nothing that could run is left.
+    /// Runs boards step by step with tasks that end in any order: no limit is exceeded, no blocked
+    /// task starts, and in the end no task is left that could run.
     #[test]
     fn every_run_keeps_the_limits_and_finishes_what_can_be_finished(
         board in boards(),
@@ -387,7 +387,7 @@ fn what_rests_is_left_alone_and_waited_for() {
     assert!(matches!(plan.stand, Stand::Waiting(_)), "{:?}", plan.stand);
 }
 
-/// Commands leave models alone where there is a shell; a type's runtime is where it goes.
+/// Commands leave models free if there is a shell; a task of a type goes to the type's runtime.
 #[test]
 fn tasks_go_to_seats_that_can_do_them() {
     let mut scene = Scene::new([task(1), task(2), task(3)], 3);
@@ -402,7 +402,7 @@ fn tasks_go_to_seats_that_can_do_them() {
         view.agent_type = kind.map(str::to_owned);
     }
     assert_eq!(scene.plan().start, [(id(1), 2), (id(2), 1), (id(3), 0)]);
-    // Where nobody has that runtime, anybody who has a model can start it.
+    // If no slot has that runtime, any slot with a model can start the task.
     scene.needs.insert("checker".into(), "gemini".into());
     assert_eq!(scene.plan().start, [(id(1), 2), (id(2), 0), (id(3), 1)]);
 }

@@ -1,4 +1,4 @@
-//! What a director is told, and what it says at the end.
+//! The options of a director, and its final report.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,18 +18,18 @@ use super::crew::{Crew, Seat};
 use super::inputs::Limits;
 use super::schedule::Stand;
 
-/// Why nothing may be begun.
+/// The reason why nothing may start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Closed {
-    /// It will be possible again.
+    /// Starts will be possible again.
     ForNow(String),
-    /// What may be used is used up: what runs may finish, nothing else is begun.
+    /// A budget is exhausted: running agents may finish, nothing else starts.
     ForGood(String),
 }
 
 impl Closed {
-    /// Why the team's limits, or its provider, let nothing be begun. How fast agents are started
-    /// is seen to when one is.
+    /// The limit of the team or its provider that prevents starts now, if there is one. The rate of
+    /// starts is checked at each start.
     pub fn by(fleet: &Fleet) -> Option<Self> {
         match fleet.gate() {
             Ok(fleet::Gate::Paused { reason, .. }) => {
@@ -42,42 +42,44 @@ impl Closed {
     }
 }
 
-/// Says why nothing may be begun, if so.
+/// Returns the reason why nothing may start, if there is one.
 pub type Gate = Box<dyn Fn() -> Option<Closed> + Send + Sync>;
 
-/// What a director needs to know.
+/// The options of a director.
 pub struct Setup {
-    /// The agents of the team whose board is worked off.
+    /// The agents of the team whose board the director runs.
     pub agents: Agents,
-    /// What agents are like.
+    /// Makes the agents.
     pub crew: Box<dyn Crew>,
-    /// Who works.
+    /// The slots.
     pub seats: Vec<Seat>,
-    /// What must not be exceeded.
+    /// The limits to keep.
     pub limits: Limits,
-    /// What work starts from.
+    /// The base of the work.
     pub base: BaseOf,
-    /// Where it goes as soon as it is done; without it trees stay as they are.
+    /// The branch that results land on when they are done; if `None`, worktrees are kept as they
+    /// are.
     pub landings: Option<Landings>,
-    /// Who is told of an agent's end.
+    /// The agent that is notified of an agent's end.
     pub parent: Name,
-    /// The results are passed on by whoever runs the director, so nobody else has to be told.
+    /// True if the caller of the director passes on the results, so that no agent is notified.
     pub quiet: bool,
-    /// It goes on when nothing is left to do, because there may be more later.
+    /// True if the director waits for more tasks when nothing is left to do.
     pub linger: bool,
-    /// How long a check may take.
+    /// Time limit of a check.
     pub verify_timeout: Duration,
-    /// So long an agent that is stopped may take at most, whatever the settings say.
+    /// Maximum grace period of an agent that is stopped; overrides the settings.
     pub most_grace: Option<Duration>,
-    /// How often a task is tried.
+    /// Maximum attempts of a task.
     pub max_attempts: usize,
-    /// Asked before anything is begun.
+    /// Asked before each start.
     pub gate: Option<Gate>,
-    /// What this machine has that not every machine has.
+    /// The labels of this machine that not every machine has.
     pub labels: BTreeSet<String>,
-    /// It is not given up when nothing can be begun for long: a server may come back.
+    /// True if the director does not give up when nothing can start for long: a server may come
+    /// back.
     pub patient: bool,
-    /// How branches and results get to other machines, if they do.
+    /// The remote that takes branches and results to other machines, if there is one.
     pub remote: Option<Remote>,
 }
 
@@ -87,7 +89,7 @@ impl fmt::Debug for Setup {
     }
 }
 
-/// What every machine has as a label, without anybody saying so.
+/// The labels that every machine has by default.
 pub fn usual_labels() -> BTreeSet<String> {
     let os = format!("os={}", std::env::consts::OS);
     let arch = format!("arch={}", std::env::consts::ARCH);
@@ -95,12 +97,12 @@ pub fn usual_labels() -> BTreeSet<String> {
 }
 
 impl Setup {
-    /// What is worked off.
+    /// The board that the director runs.
     pub(super) fn board(&self) -> &Arc<Board> {
         self.agents.board()
     }
 
-    /// Lands what is done.
+    /// Lands finished work.
     pub(super) fn lander(&self) -> Lander<'_> {
         Lander {
             agents: &self.agents,
@@ -110,16 +112,16 @@ impl Setup {
     }
 }
 
-/// Why a director could not go on.
+/// The reason why a director could not continue.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DirectorError {
-    /// There is one already.
+    /// Another process directs the team.
     #[error("team {team} is directed by another process ({who})")]
     Taken {
         /// The team.
         team: String,
-        /// What is known of that process.
+        /// A description of that process.
         who: String,
     },
     /// The board.
@@ -128,7 +130,7 @@ pub enum DirectorError {
     /// Agents.
     #[error(transparent)]
     Agent(#[from] AgentError),
-    /// Trees.
+    /// Worktrees.
     #[error(transparent)]
     Tree(#[from] TreeError),
     /// Files.
@@ -150,14 +152,14 @@ impl Explain for DirectorError {
     }
 }
 
-/// How it ended.
+/// The final report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ending {
-    /// How things stand.
+    /// The overall state.
     pub stand: Stand,
-    /// What was used up, if that ended it.
+    /// The exhausted budget, if that ended the director.
     pub spent: Option<String>,
-    /// Why it was ended from outside, if it was.
+    /// The reason for a stop from outside, if there was one.
     pub stopped: Option<String>,
     /// Tasks that are done but not on the branch.
     pub not_landed: Vec<TaskId>,

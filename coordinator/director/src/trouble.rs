@@ -1,19 +1,19 @@
-//! Something that cannot be read or written: a full disk, a home that is gone. It is tried again,
-//! because somebody may repair it, but not for ever, and it is not said every time.
+//! Something that cannot be read or written, such as a full disk or a missing home. The director
+//! retries, because a person may repair it, but not for ever, and does not report it every time.
 
 use std::time::{Duration, Instant};
 
-/// How often it is said.
+/// Interval between two reports.
 const SAY_AGAIN: Duration = Duration::from_secs(30);
-/// How long nobody repairs it before it is given up.
+/// Time without a repair after which the director gives up.
 const NOBODY_REPAIRS_IT: Duration = Duration::from_secs(120);
 
-/// What to do about trouble.
+/// The reaction to trouble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Then {
-    /// Somebody should know.
+    /// A report is due.
     Say,
-    /// It was said, and may still be repaired.
+    /// It was reported, and may still be repaired.
     Wait,
     /// It has lasted too long.
     GiveUp,
@@ -22,12 +22,12 @@ pub(super) enum Then {
 /// Trouble that lasts.
 #[derive(Debug, Default)]
 pub(super) struct Trouble {
-    /// Since when, and when it was last said.
+    /// The start, and the time of the last report.
     lasts: Option<(Instant, Instant)>,
 }
 
 impl Trouble {
-    /// There it is again.
+    /// Records another failure.
     pub(super) fn again(&mut self, now: Instant) -> Then {
         let Some((since, said)) = &mut self.lasts else {
             self.lasts = Some((now, now));
@@ -43,7 +43,7 @@ impl Trouble {
         Then::Say
     }
 
-    /// Something worked.
+    /// Records a success.
     pub(super) fn over(&mut self) {
         self.lasts = None;
     }

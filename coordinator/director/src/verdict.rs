@@ -8,22 +8,22 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    // In the order in which the first one counts when there are several.
+    // In order of precedence when several apply.
     /// It was interrupted by this signal; it can be resumed.
     Interrupted(u8),
     /// A bug.
     Internal,
-    /// The provider gives no more; it can be resumed.
+    /// The provider's quota is exhausted; the run can be resumed.
     Quota,
-    /// Money or time ran out; it can be resumed.
+    /// Money or time ran out; the run can be resumed.
     Budget,
     /// A task, an agent or a check failed.
     Failed,
-    /// Everything is proven, but conflicts are left to land.
+    /// Everything is proven, but conflicts have still to be resolved.
     Conflicts,
-    /// All is well.
+    /// Everything succeeded.
     Done,
 }
 
-/// Says which signal has come since it was last asked.
+/// Returns the signal that arrived since the last call, if one did.
 pub type Interrupted = Arc<dyn Fn() -> Option<u8> + Send + Sync>;

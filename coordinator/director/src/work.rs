@@ -1,7 +1,7 @@
 //! The work on one task, from its start to its end, on a thread of its own.
 //!
-//! Nothing here has to be remembered: the run says on disk how it ended, its host completes
-//! the task or gives it back. A director that is killed meanwhile loses the wait and no more.
+//! Nothing here has to survive: the run records on disk how it ended, and its host completes the
+//! task or gives it back. A director that is killed meanwhile loses only the wait.
 
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
@@ -23,10 +23,10 @@ use super::event::TaskEnd;
 use super::not_taken::{NotTaken, not_taken};
 use super::setup::Setup;
 
-/// How long one wait for a run's end takes at most; then it is waited for again.
+/// Longest single wait for a run's end; then the wait starts again.
 const ROUND: Duration = Duration::from_secs(3600);
 
-/// What a thread that works has to say.
+/// A message from a work thread to the director.
 #[derive(Debug)]
 pub(super) enum Said {
     Started {
@@ -38,9 +38,9 @@ pub(super) enum Said {
     Ended(Box<Ended>),
     /// Tasks that others may have changed.
     Changed(Vec<TaskId>),
-    /// The workers on the same board are others than before.
+    /// The set of workers on the same board has changed.
     Workers(Vec<KnownWorker>),
-    /// A task that was said to be done is, or why not.
+    /// The check of a task that was marked done has finished; the text says why it failed.
     Proved {
         task: TaskId,
         proved: Result<(), String>,
@@ -49,7 +49,7 @@ pub(super) enum Said {
     Landed(Box<Landing>),
 }
 
-/// What became of the work on a task that was to land.
+/// The result of a landing.
 #[derive(Debug)]
 pub(super) struct Landing {
     pub(super) task: TaskId,
@@ -71,17 +71,17 @@ pub(super) struct Ended {
 #[derive(Debug)]
 pub(super) enum WorkEnd {
     Task(TaskEnd),
-    /// It could not be begun, for a reason that has nothing to do with the task.
+    /// The work could not begin, for a reason that has nothing to do with the task.
     NotNow(String),
-    /// The same, because something could not be read or written.
+    /// The same, because a file could not be read or written.
     Broken(String),
-    /// Something of ours was killed, or failed, before its agent ran. That costs the task nothing
+    /// A process of ccb was killed, or failed, before the agent ran. That costs the task nothing
     /// but a pause.
     Hindered(String),
 }
 
-/// What the next one at the task should know: why the last one failed that came to an end of its
-/// own. One that was killed or lost says nothing about the task, and must not hide what does.
+/// The failure that the next attempt should know: that of the last attempt that ended by itself. A
+/// killed or lost attempt says nothing about the task, and must not hide that failure.
 fn last_failure(attempts: &[Attempt]) -> Option<String> {
     let ended = |attempt: &&Attempt| attempt.counts && attempt.status != Attempt::DIED;
     let told = attempts.iter().rfind(ended);
@@ -89,8 +89,8 @@ fn last_failure(attempts: &[Attempt]) -> Option<String> {
     told.map(|attempt| attempt.why.clone())
 }
 
-/// Why a task was not begun, where that is no fault of its own: a disk that cannot be written
-/// concerns all of them, everything else may be about this one.
+/// Classifies an error that stopped a task from starting without a fault of the task: a disk that
+/// cannot be written concerns all tasks, everything else may concern this one.
 fn hindered(error: &AgentError) -> WorkEnd {
     let why = error.to_string();
     match error.is_broken() {
@@ -99,7 +99,7 @@ fn hindered(error: &AgentError) -> WorkEnd {
     }
 }
 
-/// Why a task could not even be looked at or claimed.
+/// Classifies an error on reading or claiming a task.
 fn not_begun(error: BoardError) -> WorkEnd {
     match error {
         BoardError::NotFound { .. } | BoardError::Refused { .. } => WorkEnd::Task(TaskEnd::Taken),
@@ -107,14 +107,14 @@ fn not_begun(error: BoardError) -> WorkEnd {
     }
 }
 
-/// Whether how this run ended is noted with the task.
+/// True if the task already records how this run ended.
 fn noted(task: &Task, meta: &Meta) -> bool {
     let run = meta.life_id();
     task.attempts().iter().any(|attempt| attempt.run == run)
 }
 
 impl Setup {
-    /// Does `task` at `seat`.
+    /// Does `task` in `seat`.
     pub(super) fn work(
         &self,
         id: TaskId,
@@ -138,7 +138,7 @@ impl Setup {
                 };
                 said.send(started).ok();
                 if control.level() >= Level::Stop {
-                    // It was started while everybody else was told to stop.
+                    // It was started while all the others were asked to stop.
                     self.stop(&launched.meta, control);
                 }
                 let outcome = self.wait(&launched.meta, launched.run.id());
@@ -162,7 +162,8 @@ impl Setup {
         said.send(Said::Ended(Box::new(ended))).ok();
     }
 
-    /// A machine that works for others and lands nothing has no use for the trees of what it did.
+    /// Removes the worktree of a task that others land: a machine that works for others and lands
+    /// nothing does not need it.
     fn put_away_what_others_land(&self, id: TaskId, end: &WorkEnd) {
         let for_others = matches!(self.base, BaseOf::Remote(_)) && self.landings.is_none();
         if for_others
@@ -173,7 +174,7 @@ impl Setup {
         }
     }
 
-    /// Waits for an agent that somebody else started: a director that is gone, or the lead.
+    /// Waits for an agent that another process started: an earlier director, or the lead.
     pub(super) fn adopt(
         &self,
         id: TaskId,
@@ -219,7 +220,7 @@ impl Setup {
             let task = self.board().get(id).map_err(not_begun)?;
             return self.begin_with(&task, seat, None);
         }
-        // Others choose from the same tasks: what takes long comes after it is ours.
+        // Other machines choose from the same tasks: slow steps come after the claim.
         let run = AgentId::random();
         let who = seat.name.as_ref().map_or(run.as_str(), Name::as_str);
         let claimed = self.agents.reserve(id, who, run.as_str());
@@ -234,7 +235,7 @@ impl Setup {
         begun
     }
 
-    /// Begins a task; one that several machines could do is claimed for `run` already.
+    /// Begins a task; if several machines could do it, it is claimed for `run` already.
     fn begin_with(
         &self,
         task: &Task,
@@ -244,7 +245,7 @@ impl Setup {
         let id = task.id;
         let verify = match self.board().check_of(task) {
             Ok(verify) => verify,
-            // Its check is not the one that was decided: it is parked, and says so.
+            // Its check is not the one that was approved: the task is parked with that reason.
             Err(BoardError::Refused { reason, .. }) => {
                 let why = reason.to_string();
                 return Err(WorkEnd::Task(TaskEnd::Parked { why }));
@@ -266,7 +267,7 @@ impl Setup {
             Err(error) if error.is_passing() => return Err(hindered(&error)),
             Err(error) => return Err(self.failed(task, error.to_string(), attempts)),
         };
-        // A run to go on with may be on another machine.
+        // A run to resume may be on another machine.
         let own = run.is_none().then_some(task);
         if let Some(launched) = own.and_then(|task| self.resume_rejected(task, verify.as_deref())) {
             return Ok((launched, attempt));
@@ -286,7 +287,7 @@ impl Setup {
         spawn.task = Some(id);
         spawn.parent = self.parent.clone();
         spawn.background = !self.quiet;
-        // Where several machines share the board, a failure is this machine's own.
+        // If several machines share the board, a failure concerns this machine only.
         let alone = self.agents.shared().is_none();
         if let WorksIn::Worktree { made_by, .. } = &mut spawn.isolation
             && alone
@@ -312,7 +313,7 @@ impl Setup {
         }
     }
 
-    /// What has to be shown for the task.
+    /// The required proof of the task.
     fn proof_wanted(&self, job: &Job<'_>, verify: Option<String>, terms: Terms) -> Prove {
         let list = self.board().name().as_str();
         let message = || message::of_work(job.task, list, verify.as_deref());
@@ -386,14 +387,14 @@ impl Setup {
                     result: outcome.exit.text(),
                     proof: outcome.exit.proof.map(Box::new),
                 }),
-                // Vetoed.
+                // A hook vetoed it.
                 Ok(task) if noted(&task, &outcome.meta) => self.stand_of(id, why()),
                 Ok(task) => match not_taken(&task, &outcome.meta) {
                     NotTaken::OpenedAgain => WorkEnd::Task(TaskEnd::Done {
                         result: outcome.exit.text(),
                         proof: outcome.exit.proof.map(Box::new),
                     }),
-                    // It took too long, or was cut off: then others may have it.
+                    // The run took too long, or lost its connection: then others may have the task.
                     NotTaken::Refused(_) if self.agents.shared().is_some() => {
                         WorkEnd::Task(TaskEnd::Taken)
                     }
@@ -416,7 +417,7 @@ impl Setup {
         }
     }
 
-    /// What became of a task whose run did not go well.
+    /// The state of a task whose run did not succeed.
     fn stand_of(&self, id: TaskId, why: String) -> WorkEnd {
         WorkEnd::Task(match self.board().get(id) {
             Ok(task) => match task.parked() {
@@ -427,7 +428,7 @@ impl Setup {
         })
     }
 
-    /// Notes that a task cannot be begun, and will not be tried again unless somebody acts.
+    /// Records that a task cannot start, and will not be retried unless a person acts.
     pub(super) fn give_up(&self, id: TaskId, why: String) -> WorkEnd {
         match self.board().get(id) {
             Ok(task) => self.failed(&task, why, 1),
@@ -436,7 +437,7 @@ impl Setup {
         }
     }
 
-    /// Notes a failure that no run has noted.
+    /// Records a failure that no run recorded.
     fn failed(&self, task: &Task, why: String, most: usize) -> WorkEnd {
         let run = format!("engine-{}", uuid::Uuid::new_v4());
         let attempt = Attempt::new(run, "failed", &why);
