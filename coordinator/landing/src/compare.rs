@@ -1,4 +1,4 @@
-//! What was changed for a task, by an agent, or in a worktree, against what it started from.
+//! The changes of a task, an agent, or a worktree, against their base.
 
 use runs::{AgentError, Agents};
 use store::{Category, Failure};
@@ -8,37 +8,37 @@ use worktrees::{Entry, FilesNow, Slug, Trees};
 use super::queue::Results;
 use super::work::{Unlanded, candidates_everywhere};
 
-/// Two states of the repository's files, and whose they are.
+/// Two states of the repository's files, and their owner.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Comparison {
     /// The worktree, whether or not it is still there.
     pub worktree: Option<String>,
     /// The task.
     pub task: Option<TaskId>,
-    /// What the task is about.
+    /// The subject of the task.
     pub subject: Option<String>,
-    /// What the work started from.
+    /// The commit the work started from.
     pub base: String,
-    /// What it came to.
+    /// The result of the work.
     pub to: FilesNow,
 }
 
-/// Something with changes that have not landed.
+/// Work with changes that have not landed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Changed {
     /// The worktree.
     pub worktree: String,
     /// The task and its list, if it was done for one.
     pub task: Option<(String, TaskId)>,
-    /// What it is about, or whose it is.
+    /// The subject of the task, or the name of the owner.
     pub subject: String,
-    /// In a few words.
+    /// A summary in a few words.
     pub changes: String,
-    /// It waits to land.
+    /// True if it waits to land.
     pub done: bool,
 }
 
-/// What `given` stands for: the number of a task on the list of `agents`, a worktree, or an
+/// The changes that `given` names: the number of a task on the list of `agents`, a worktree, or an
 /// agent.
 pub fn compare(given: &str, agents: &Agents) -> Result<Comparison, Failure> {
     let trees = agents.trees()?;
@@ -72,7 +72,7 @@ pub fn compare(given: &str, agents: &Agents) -> Result<Comparison, Failure> {
     }
 }
 
-/// The worktree the caller stands in, if it is one of ours.
+/// The worktree of the caller's directory, if ccb made it.
 pub fn here(agents: &Agents) -> Result<Option<String>, Failure> {
     let at = agents.directory();
     let entries = agents.trees()?.list()?;
@@ -80,7 +80,7 @@ pub fn here(agents: &Agents) -> Result<Option<String>, Failure> {
     Ok(entries.iter().find(inside).map(|entry| entry.name.clone()))
 }
 
-/// Everything in this repository that has changes which have not landed, what is done first.
+/// Everything in this repository with changes that have not landed, finished work first.
 pub fn changed(agents: &Agents) -> Result<Vec<Changed>, Failure> {
     let trees = agents.trees()?;
     let waiting = candidates_everywhere(agents)?;
@@ -146,7 +146,7 @@ fn of_task(id: TaskId, trees: &Trees, agents: &Agents) -> Result<Comparison, Fai
     })
 }
 
-/// What is in the worktree of a task: the one of its result, else the last that was made for it.
+/// The changes in the worktree of a task: the one of its result, else the last one made for it.
 fn in_worktree(
     task: &Task,
     list: &str,
@@ -171,7 +171,7 @@ fn in_worktree(
     }
 }
 
-/// What is kept of a task's work when its worktree is gone.
+/// The stored work of a task whose worktree was removed.
 fn kept(task: &Task, list: &str, trees: &Trees) -> Result<Option<Comparison>, Failure> {
     let result = task.result().unwrap_or_default();
     let comparison = |base: &String, commit: &String| Comparison {
@@ -197,7 +197,7 @@ fn kept(task: &Task, list: &str, trees: &Trees) -> Result<Option<Comparison>, Fa
     if let Some(landing) = landing.filter(|one| trees.has_commit(&one.commit)) {
         return Ok(Some(comparison(&landing.from, &landing.commit)));
     }
-    // The last try that came to nothing.
+    // The last attempt that failed.
     let mut entries = trees.list()?;
     let id = task.id.to_string();
     entries.retain(|entry| entry.made_for() == Some((list, &id)));
@@ -207,7 +207,7 @@ fn kept(task: &Task, list: &str, trees: &Trees) -> Result<Option<Comparison>, Fa
     }
 }
 
-/// What is, or was, in a worktree.
+/// The changes that are, or were, in a worktree.
 fn of_entry(entry: &Entry, trees: &Trees) -> Result<Comparison, Failure> {
     if entry.hook_based {
         let message = format!("worktree {:?} was made by a hook", entry.name);

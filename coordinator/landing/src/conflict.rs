@@ -6,21 +6,21 @@ use worktrees::{Slug, Trees};
 
 use super::lander::{Lander, Landings};
 
-/// Under which a task to solve a conflict says whose.
+/// Metadata key: the worktree whose conflict this task resolves.
 const CONFLICT_OF: &str = "conflictOf";
 
-/// The tree whose conflict this task is to solve.
+/// The worktree whose conflict this task resolves.
 fn conflict_of(task: &Task) -> Option<&str> {
     task.metadata.as_ref()?.get(CONFLICT_OF)?.as_str()
 }
 
-/// Whether the task was made to solve a conflict.
+/// True if the task was made to resolve a conflict.
 pub fn is_conflict(task: &Task) -> bool {
     conflict_of(task).is_some()
 }
 
-/// The tasks whose work landed since `base` and changed one of these files: with whose work
-/// something conflicts. `#3` where it is a task of the same list.
+/// The tasks whose work landed since `base` and changed one of these files: the other side of a
+/// conflict. `#3` for a task of the same list.
 pub fn rivals(files: &[String], base: &str, list: &str, trees: &Trees) -> Vec<String> {
     let landings = trees.landings().unwrap_or_default();
     let mut found: Vec<String> = Vec::new();
@@ -28,7 +28,7 @@ pub fn rivals(files: &[String], base: &str, list: &str, trees: &Trees) -> Vec<St
         let Some(task) = &landing.task else {
             continue;
         };
-        // What the work started from has everything that landed before.
+        // The base contains everything that landed before it.
         if trees.contains(base, &landing.commit).unwrap_or(true) {
             break;
         }
@@ -50,8 +50,7 @@ pub fn rivals(files: &[String], base: &str, list: &str, trees: &Trees) -> Vec<St
 }
 
 impl Lander<'_> {
-    /// The work of this worktree has landed: a task to solve its conflict that nobody has begun
-    /// is done.
+    /// The work of this worktree landed: a conflict task for it that has not begun is completed.
     pub(super) fn conflict_is_over(&self, slug: &Slug) -> Result<(), AgentError> {
         let board = self.agents.board();
         let key = slug.to_string();
@@ -75,7 +74,7 @@ impl Lander<'_> {
         Ok(())
     }
 
-    /// A task to bring two pieces of work together, made once.
+    /// Makes a task to combine two pieces of work, once.
     pub(super) fn conflict_task(
         &self,
         task: &Task,

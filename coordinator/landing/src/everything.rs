@@ -1,4 +1,5 @@
-//! All finished work that waits to land, with unchecked work apart: a person says yes to it by itself.
+//! All finished work that waits to land. Unchecked work is separate: a person approves it
+//! explicitly.
 
 use std::collections::BTreeSet;
 
@@ -8,12 +9,12 @@ use taskboard::{Snapshot, TaskId};
 
 use super::work::{Unlanded, candidates};
 
-/// What "land all" is about. Work whose landing was undone is not in it.
+/// The work of "land all". Work whose landing was undone is not in it.
 #[derive(Debug, Default)]
 pub struct Everything {
-    /// Work that a check proved, and that builds on no other.
+    /// Work that a check proved, and that builds on no unchecked work.
     pub checked: Vec<TaskId>,
-    /// Work that nothing proves.
+    /// Work without proof.
     pub unchecked: Vec<Unlanded>,
     /// Checked work that builds on unchecked work, each with the task it builds on.
     pub builds_on_it: Vec<(TaskId, TaskId)>,
@@ -40,7 +41,7 @@ impl Everything {
     }
 }
 
-/// All of the list of `agents`.
+/// All finished work on the list of `agents`.
 pub fn everything(agents: &Agents) -> Result<Everything, Failure> {
     let mut all = candidates(agents)?;
     all.retain(|work| !work.undone);
@@ -60,7 +61,7 @@ fn split(all: Vec<Unlanded>, snapshot: &Snapshot) -> Everything {
         ..Everything::default()
     };
     for work in checked {
-        // Its commits contain those of what it builds on.
+        // Its commits contain those of the work it builds on.
         match builds_on(work.task, &below, snapshot).first() {
             Some(on) => found.builds_on_it.push((work.task, *on)),
             None => found.checked.push(work.task),
@@ -69,7 +70,7 @@ fn split(all: Vec<Unlanded>, snapshot: &Snapshot) -> Everything {
     found
 }
 
-/// The tasks among these that this one waited for, directly or not.
+/// The tasks among these that this one depends on, directly or not.
 pub fn builds_on(id: TaskId, among: &[TaskId], snapshot: &Snapshot) -> Vec<TaskId> {
     let mut seen = BTreeSet::new();
     let mut next = vec![id];

@@ -1,7 +1,7 @@
-//! Getting what was done for a task onto a branch.
+//! Lands the result of a task on a branch.
 //!
-//! The tree of a completed task and the task itself say everything that has to be known, so a
-//! landing that was cut short is found again at the next start.
+//! The worktree of a completed task and the task itself contain all that a landing needs, so the
+//! next start finds a landing that was interrupted.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -28,64 +28,65 @@ use crate::fault;
 pub struct Lander<'a> {
     /// The agents of the team.
     pub agents: &'a Agents,
-    /// How long a check may take.
+    /// Time limit of a check.
     pub verify_timeout: Duration,
-    /// How often a task is tried, if one whose merged result does not pass is opened again;
-    /// none leaves such a task as it is.
+    /// Maximum attempts of a task that is reopened because its merged result fails; `None` leaves
+    /// such a task completed.
     pub reopen: Option<usize>,
 }
 
-/// Where finished work goes.
+/// The target of finished work.
 #[derive(Debug, Clone)]
 pub struct Landings {
     /// The branch.
     pub into: String,
-    /// What the branch gets.
+    /// The form of the commits on the branch.
     pub strategy: MergeStrategy,
-    /// Something that has to pass on every merged result, besides the task's own check.
+    /// A command that must pass on every merged result, besides the task's own check.
     pub check: Option<String>,
-    /// What a tree gets in which a check runs.
+    /// The setup of a worktree in which a check runs.
     pub set_up: SetUp,
-    /// A conflict becomes a task of its own.
+    /// True if a conflict becomes a task of its own.
     pub conflicts_become_tasks: bool,
-    /// Only the work on these lands; all of it if none are named.
+    /// Only the work on these tasks lands; `None` means all.
     pub only: Option<BTreeSet<TaskId>>,
 }
 
-/// What became of a task's work.
+/// The outcome of landing a task's work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Landed {
     /// It is on the branch.
     At(Moved),
     /// There was nothing to land.
     Nothing,
-    /// Both sides changed these files; this task is to put it right.
+    /// Both sides changed these files; this task is to resolve the conflict.
     Conflict(Vec<String>, Option<TaskId>),
-    /// The merged result did not pass its check.
+    /// The merged result did not pass the check.
     Rejected {
-        /// What the check printed, and how it ended.
+        /// The end of the check's output, and how it ended.
         why: String,
         /// The command.
         check: String,
         /// All of its output.
         log: PathBuf,
     },
-    /// It is not on the branch, and why.
+    /// It is not on the branch, for this reason.
     Left(String),
-    /// Something was killed on the way, or could not be read or written: it is tried again.
+    /// A process was killed on the way, or a file could not be read or written: the landing is
+    /// retried.
     Hindered(String),
 }
 
-/// How a branch moved, or would.
+/// A move of a branch, done or previewed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Moved {
-    /// Where it stood.
+    /// The old head.
     pub before: String,
-    /// Where it stands.
+    /// The new head.
     pub after: String,
-    /// How many commits of the task's worktree it did not have.
+    /// Number of commits of the task's worktree that were not on the branch.
     pub commits: usize,
-    /// The working tree that has the branch checked out and moved along.
+    /// The worktree that has the branch checked out and was updated.
     pub checkout: Option<PathBuf>,
     /// The output of the check, if one ran.
     pub log: Option<PathBuf>,
@@ -151,7 +152,7 @@ impl Lander<'_> {
             after: AfterCheck::Keep,
             stop,
         });
-        // It may have been sent back while its check ran.
+        // The task may have been rejected while its check ran.
         let wanted = |commit: &str| match board.get(id) {
             Ok(now) if now.result().is_none_or(|now| now.commit != result.commit) => false,
             Ok(_) if shared => {
@@ -177,7 +178,8 @@ impl Lander<'_> {
                     false => self.landed_again(&task, &result)?,
                 }
                 self.conflict_is_over(&slug)?;
-                // A worker may be spoken to again at any moment; its tree goes at the end.
+                // A worker may get another message at any moment; its worktree is removed at the
+                // end.
                 if !is_workers(&task) {
                     self.put_away_all(&trees, &slug, &task, &landings.into);
                 }
@@ -187,7 +189,7 @@ impl Lander<'_> {
         }
     }
 
-    /// What would become of it. Runs no check, moves nothing.
+    /// Previews the landing. Runs no check, moves nothing.
     pub(crate) fn preview(&self, id: TaskId, landings: &Landings) -> Result<Landed, AgentError> {
         let board = self.agents.board();
         let task = board.get(id)?;
@@ -211,8 +213,8 @@ impl Lander<'_> {
         })
     }
 
-    /// The commit on which the check has passed, if nothing else is to pass and that is the
-    /// director's own word.
+    /// The commit on which the check passed, if nothing else must pass and ccb itself ran the
+    /// check.
     fn proven(
         &self,
         task: &Task,
@@ -224,7 +226,7 @@ impl Lander<'_> {
         Ok(commit.filter(|_| passed && landings.check.is_none()))
     }
 
-    /// How it lands, without the check.
+    /// The request to land it, without the check.
     fn request<'r>(
         &self,
         task: &Task,
@@ -241,14 +243,14 @@ impl Lander<'_> {
                 MergeStrategy::Merge => message::of_merge(task, list, verify),
                 _ => message::of_work(task, list, verify),
             }),
-            // One commit that says all of it already needs no merge commit around it.
+            // A single commit that names the task needs no merge commit around it.
             follow: message::says_it(task, list, result, trees),
             for_task: Some(format!("{list}#{}", task.id)),
             ..MergeRequest::default()
         }
     }
 
-    /// Work whose landing was undone is on the branch again.
+    /// Clears the undone mark of work that is on the branch again.
     fn landed_again(&self, task: &Task, result: &TaskResult) -> Result<(), AgentError> {
         if result.undone == Some(true) {
             let result = TaskResult {
@@ -271,7 +273,7 @@ impl Lander<'_> {
             TreeError::Conflicts { files, .. }
                 if self.agents.shared().is_some() && !landings.conflicts_become_tasks =>
             {
-                // Whoever does it again begins with what the branch has now.
+                // The next attempt begins with the current branch.
                 let why = format!(
                     "{} has changed the same lines: {}",
                     shown_branch(&landings.into),
@@ -293,7 +295,7 @@ impl Lander<'_> {
                 };
                 Landed::Conflict(files, became)
             }
-            // Whoever killed it said nothing about the result.
+            // A killed check says nothing about the result.
             error @ TreeError::CheckFailed { killed: true, .. } => {
                 Landed::Hindered(error.to_string())
             }
@@ -315,7 +317,7 @@ impl Lander<'_> {
         })
     }
 
-    /// Opens a task again whose work does not fit with the rest.
+    /// Reopens a task whose work does not fit with the rest.
     fn open_again(&self, id: TaskId, attempts: usize, why: &str) -> Result<(), AgentError> {
         let run = format!("landing-{}", uuid::Uuid::new_v4());
         let attempt = Attempt::new(run, "rejected", why);
@@ -328,7 +330,7 @@ impl Lander<'_> {
     }
 }
 
-/// One command that runs all of these, if there is one.
+/// One command that runs all of these, if there are any.
 pub(super) fn together(commands: &[Option<&str>]) -> Option<String> {
     let all: Vec<String> = commands
         .iter()

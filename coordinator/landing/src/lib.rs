@@ -2,10 +2,10 @@
 //!
 //! # What this room knows
 //!
-//! Which work waits to land and in which order ([`candidates`]), how one result after the other is
-//! merged aside, checked, and put onto the branch ([`land`], [`Lander`]), what a result changes
-//! ([`compare()`]), how a landing is taken back ([`undo()`]) and a result sent back ([`reject()`]),
-//! and when a worktree may go.
+//! Which work waits to land and in which order ([`candidates`]), how one result after another is
+//! merged aside, checked, and put onto the branch ([`land`], [`Lander`]), the changes of a result
+//! ([`compare()`]), how a landing is undone ([`undo()`]) and a result rejected ([`reject()`]), and
+//! when a worktree may be removed.
 //!
 //! # What it must not know (and where to go instead)
 //!
@@ -17,15 +17,15 @@
 //! # The way through
 //!
 //! ```text
-//! board and worktrees ─▶ candidates ─▶ queue: nothing before what it builds on
+//! board and worktrees ─▶ candidates ─▶ queue: no result before one it builds on
 //! Lander::land ─▶ worktrees merges aside ─▶ check ─▶ the branch moves ─▶ the board has "landed"
-//! a conflict, a failed check ─▶ a task of its own, or the same task opened again
+//! a conflict, a failed check ─▶ a task of its own, or the same task reopened
 //! ```
 //!
 //! # Crash points
 //!
-//! [`FAULT_POINTS`]: `land.moved` in `lander.rs`. `worktrees` has those of the merge. A landing that a
-//! kill cut short is found again from the board and the worktree; [`settle`] finishes an undo.
+//! [`FAULT_POINTS`]: `land.moved` in `lander.rs`. `worktrees` has those of the merge. After a
+//! kill the board and the worktree show the interrupted landing; [`settle`] finishes an undo.
 //!
 //! # Example
 //!
@@ -98,16 +98,16 @@ pub use work::{LandState, Unlanded, candidates, candidates_everywhere};
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// How work is to land, all things considered.
+/// The complete policy of a landing.
 #[derive(Debug, Clone)]
 pub struct LandingPolicy {
     /// The branch, and the check that the result has to pass.
     pub landings: Landings,
     /// The longest time a check may take.
     pub check_timeout: Duration,
-    /// Only say what would happen; runs no check.
+    /// True if ccb only previews the landing; it runs no check.
     pub dry_run: bool,
-    /// A task whose merged result does not pass its check is opened again, with the output.
+    /// True if a task whose merged result fails its check is reopened, with the output.
     pub reopen: bool,
 }
 
@@ -118,7 +118,7 @@ pub struct LandReport {
     pub work: Unlanded,
     /// The branch.
     pub into: String,
-    /// How it landed, or was to.
+    /// The form of the commits, used or planned.
     pub strategy: MergeStrategy,
     /// The result.
     pub outcome: Landed,
@@ -176,7 +176,7 @@ pub fn land(
     Ok(reports)
 }
 
-/// Again, if something of ours was killed on the way.
+/// Retries if a process of ccb was killed on the way.
 fn patiently(land: impl Fn() -> Landed, stop: &AtomicBool) -> Landed {
     let mut outcome = land();
     for n in 1..TRIES {

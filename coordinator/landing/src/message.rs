@@ -1,9 +1,9 @@
-//! What commits say about the task they were made for.
+//! The commit messages for tasks.
 
 use taskboard::{Task, TaskResult};
 use worktrees::Trees;
 
-/// How much of a check is told in a commit message.
+/// Maximum characters of a check in a commit message.
 const CHECK: usize = 200;
 
 /// The message of a commit with the work on a task.
@@ -11,7 +11,7 @@ pub fn of_work(task: &Task, list: &str, check: Option<&str>) -> String {
     format!("{}\n\n{}", subject(task), trailers(task, list, check))
 }
 
-/// The message of a merge that brings the work on a task.
+/// The message of the merge commit of a task.
 pub(crate) fn of_merge(task: &Task, list: &str, check: Option<&str>) -> String {
     let (id, subject) = (task.id, subject(task));
     format!(
@@ -20,7 +20,7 @@ pub(crate) fn of_merge(task: &Task, list: &str, check: Option<&str>) -> String {
     )
 }
 
-/// Whether the work on the task is one commit that names the task.
+/// True if the work on the task is one commit that names the task.
 pub(super) fn says_it(task: &Task, list: &str, result: &TaskResult, trees: &Trees) -> bool {
     let (Some(base), Some(commit)) = (&result.base, &result.commit) else {
         return false;
@@ -31,7 +31,7 @@ pub(super) fn says_it(task: &Task, list: &str, result: &TaskResult, trees: &Tree
 }
 
 fn subject(task: &Task) -> String {
-    // A second line would end the subject, and a blank one begin the body.
+    // A second line would end the subject, and an empty line would begin the body.
     task.subject
         .lines()
         .map(str::trim)

@@ -1,5 +1,4 @@
-//! Trees that are not needed any more: of work that has landed, and of attempts at it that came to
-//! nothing.
+//! Worktrees that are not needed any more: of work that landed, and of attempts that failed.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +10,10 @@ use worktrees::{Entry, RemoveRequest, Slug, TreeError, Trees};
 use super::lander::Lander;
 use super::queue::{Results, commit_of, queued};
 
-/// A tree of an attempt at a task, where another attempt did it and is on its branch.
+/// A worktree of an attempt at a task whose result came from another attempt and is on its branch.
 #[derive(Debug)]
 pub struct Superseded {
-    /// The tree.
+    /// The worktree.
     pub entry: Entry,
     /// The task.
     pub task: TaskId,
@@ -22,8 +21,8 @@ pub struct Superseded {
     pub list: String,
 }
 
-/// The trees of attempts that came to nothing, at tasks that are done and have landed. What is in
-/// them is superseded; they go to the trash, from which they can be brought back.
+/// The worktrees of failed attempts at tasks that are done and have landed. Their work is
+/// superseded; they go to the trash, from which a person can restore them.
 pub fn superseded(agents: &Agents) -> Result<Vec<Superseded>, AgentError> {
     let trees = agents.trees()?;
     let live = trees.list()?.into_iter().filter(Entry::is_live);
@@ -54,18 +53,18 @@ pub fn superseded(agents: &Agents) -> Result<Vec<Superseded>, AgentError> {
     Ok(found)
 }
 
-/// A tree that was made for a task of the team and is still there.
+/// A worktree that was made for a task of the team and is still there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StayingTree {
     /// Its name.
     pub worktree: String,
     /// The task.
     pub task: TaskId,
-    /// Why it stays.
+    /// The reason why it is kept.
     pub why: String,
 }
 
-/// The trees of the team's tasks that are still there, and why.
+/// The worktrees of the team's tasks that are still there, and why.
 pub fn staying_trees(agents: &Agents) -> Result<Vec<StayingTree>, AgentError> {
     let board = agents.board();
     let Ok(trees) = agents.trees() else {
@@ -100,10 +99,10 @@ pub fn staying_trees(agents: &Agents) -> Result<Vec<StayingTree>, AgentError> {
     Ok(staying)
 }
 
-/// Whether the tree is of an attempt that came to nothing, at a task that is done for good.
+/// True if the worktree is of a failed attempt at a task that is done for good.
 fn is_superseded(entry: &Entry, task: &Task, list: &str, results: Results<'_>) -> bool {
     let its_own = task.result().and_then(|result| result.worktree) == Some(entry.name.clone());
-    // Somebody may have taken it for something else since.
+    // Another task may use it since.
     let bound =
         |to: &String| *to != task.id.to_string() || entry.task_list.as_deref() != Some(list);
     let elsewhere = entry.task_id.as_ref().is_some_and(bound);
@@ -114,8 +113,8 @@ fn is_superseded(entry: &Entry, task: &Task, list: &str, results: Results<'_>) -
 }
 
 impl Lander<'_> {
-    /// Puts away the tree of work that has just landed, and those of earlier attempts at it. What
-    /// is in use stays; it is looked at again at the end.
+    /// Removes the worktree of work that has just landed, and those of earlier attempts. A worktree
+    /// in use is kept and tried again at the end.
     pub(crate) fn put_away_all(&self, trees: &Trees, slug: &Slug, task: &Task, into: &str) {
         if let Err(error) = self.put_away(trees, slug, task, into) {
             tracing::info!(%error, tree = %slug, "the tree stays for now");
@@ -143,16 +142,16 @@ impl Lander<'_> {
         remove(self.agents, trees, slug, task, on_branch)
     }
 
-    /// Puts away the trees of work that has landed and that were in use then, or whose director
-    /// was killed, and of attempts that came to nothing. Returns what stays although it could go,
-    /// and why.
+    /// Removes the worktrees of work that landed but that were in use then, or whose director was
+    /// killed, and of failed attempts. Returns those that are kept although they could go, with the
+    /// reasons.
     pub fn put_away_landed(&self, into: &str) -> Result<Vec<String>, AgentError> {
         if !self.agents.board().exists() {
             return Ok(Vec::new());
         }
         let trees = self.agents.trees()?;
         let mut stay = Vec::new();
-        // What somebody who was killed had begun comes first.
+        // Removals that a killed process began come first.
         if let Err(error) = trees.sweep() {
             stay.push(format!("a worktree is left half done: {error}"));
         }
@@ -165,7 +164,7 @@ impl Lander<'_> {
                 continue;
             }
             match self.put_away(&trees, &slug, task, into) {
-                // What has not landed stays, of course.
+                // A worktree with work that has not landed is kept.
                 Ok(()) | Err(TreeError::HasChanges { .. } | TreeError::NotFound { .. }) => {}
                 Err(error) => stay.push(format!(
                     "worktree {slug} of task {} stays: {error}",
@@ -178,7 +177,8 @@ impl Lander<'_> {
     }
 }
 
-/// Puts away the tree of a completed task whose result is at the remote: nothing of it is here alone.
+/// Removes the worktree of a completed task whose result is at the remote: no part of it is only
+/// here.
 pub fn put_away_sent(agents: &Agents, id: TaskId) -> Result<(), AgentError> {
     let trees = agents.trees()?;
     let task = agents.board().get(id)?;
@@ -194,7 +194,7 @@ pub fn put_away_sent(agents: &Agents, id: TaskId) -> Result<(), AgentError> {
     Ok(())
 }
 
-/// Removes the tree of a task; with `discard` also if its commits are on no branch here.
+/// Removes the worktree of a task; with `discard` also if its commits are on no branch here.
 fn remove(
     agents: &Agents,
     trees: &Trees,
@@ -213,8 +213,8 @@ fn remove(
     Ok(())
 }
 
-/// Moves trees of attempts that another one superseded into the trash: of one task of the team, or
-/// of all. Returns what stays although it could go, and why.
+/// Moves worktrees of superseded attempts into the trash: of one task of the team, or of all.
+/// Returns those that are kept although they could go, with the reasons.
 pub fn put_away_superseded(agents: &Agents, only: Option<TaskId>) -> Vec<String> {
     let found = agents
         .trees()
@@ -237,7 +237,7 @@ pub fn put_away_superseded(agents: &Agents, only: Option<TaskId>) -> Vec<String>
     stay
 }
 
-/// Moves a tree into the trash, whatever is in it: it can be brought back from there.
+/// Moves a worktree into the trash with all its files: a person can restore it from there.
 pub fn discard(trees: &Trees, entry: &Entry) -> Result<(), TreeError> {
     let request = RemoveRequest {
         discard: true,

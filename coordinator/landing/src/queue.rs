@@ -1,4 +1,4 @@
-//! What has still to land, and in which order.
+//! The results that have still to land, and their order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,20 +9,20 @@ use worktrees::{Slug, Trees};
 
 use super::shared::{has_landed, obtain};
 
-/// What is known of a task that waits to land.
+/// A task that waits to land.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queued {
     /// The task.
     pub task: TaskId,
     pub(crate) blocked_by: Vec<TaskId>,
     pub(crate) files: BTreeSet<String>,
-    /// What it was about.
+    /// The files it changed, or its planned paths.
     pub paths: Vec<String>,
 }
 
-/// Which of those that wait lands first: nothing before what it builds on; then the one that
-/// shares files with the fewest others, since most of the rest stays as it was checked.
-/// One that `rests` waits, and so does what builds on it.
+/// The task that lands next: never before one it builds on; then the one that shares files with the
+/// fewest others, so that most of the rest needs no new check. A task in `rests` waits, and so do
+/// its dependents.
 pub fn next_to_land(queue: &BTreeMap<TaskId, Queued>, rests: &BTreeSet<TaskId>) -> Option<TaskId> {
     let mut awake = queue.values().filter(|one| !rests.contains(&one.task));
     let free = awake
@@ -35,7 +35,7 @@ pub fn next_to_land(queue: &BTreeMap<TaskId, Queued>, rests: &BTreeSet<TaskId>) 
             .count()
     };
     let best = free.min_by_key(|one| (shared(one), one.task));
-    // A cycle, which only other tools can make, must not keep everything.
+    // A cycle, which only other tools can make, must not block everything.
     let best = best.or_else(|| awake.next().filter(|_| rests.is_empty()));
     best.map(|one| one.task)
 }
@@ -53,15 +53,16 @@ pub fn unlanded(agents: &Agents) -> Result<Vec<TaskId>, AgentError> {
     Ok(waiting.map(|queued| queued.task).collect())
 }
 
-/// What waits to land of a task, if something does: from the worktree it was done in, or, where
-/// machines share the board, from wherever it was done.
+/// The result of a task that waits to land, if there is one: in the worktree it was done in, or,
+/// where machines share the board, on any machine.
 ///
-/// There the board alone says what has landed. A machine that dies after it moved the branch and
-/// before it told the board has the landing in its own records, and nobody else would ever hear of it.
+/// On a shared board, only the board says what has landed. If a machine dies after it moved the
+/// branch and before it updated the board, only its own records have the landing, and no other
+/// machine would ever learn of it.
 pub fn queued(task: &Task, trees: &Trees, shared: bool) -> Option<Queued> {
     let result = task.result()?;
     let done = task.status == Status::Completed && result.changed == Some(true);
-    // What somebody took back lands only if somebody says so.
+    // Undone work lands only on an explicit request.
     if !done || result.undone == Some(true) || has_landed(&result) {
         return None;
     }
@@ -76,18 +77,17 @@ pub fn queued(task: &Task, trees: &Trees, shared: bool) -> Option<Queued> {
     Some(Queued::of(task, trees))
 }
 
-/// Where results of the tasks of a list are: in worktrees here, and where several machines share
-/// the board, at the remote too.
+/// The places of results: worktrees here, and if several machines share the board, also the remote.
 #[derive(Debug, Clone, Copy)]
 pub struct Results<'a> {
     pub(crate) list: &'a str,
     pub(crate) trees: &'a Trees,
-    /// What the machines that share the board have in common.
+    /// The shared place of the machines on this board; `None` if the board is not shared.
     pub(crate) shared: Option<&'a SharedPlace>,
 }
 
 impl<'a> Results<'a> {
-    /// Those of the board of `agents`.
+    /// The results of the board of `agents`.
     pub fn new(agents: &'a Agents, trees: &'a Trees) -> Self {
         Self {
             list: agents.board().name().as_str(),
@@ -96,19 +96,19 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// What waits to land of a task, on whatever machine it was done. Its commit is fetched if it
-    /// is not here.
+    /// The result of a task that waits to land, from any machine. Fetches its commit if it is not
+    /// here.
     pub fn queued(&self, task: &Task) -> Option<Queued> {
         let waiting = queued(task, self.trees, self.shared.is_some())?;
         if self.shared.is_none() || is_here(task, self.trees) {
             return Some(waiting);
         }
         self.fetch(task);
-        // What it changed is known only now.
+        // Its changed files are known only now.
         Some(Queued::of(task, self.trees))
     }
 
-    /// Gets the commit of a task that another machine did, if that is possible now.
+    /// Fetches the commit of a task that another machine did, if that is possible now.
     pub(crate) fn fetch(&self, task: &Task) {
         let remote = self.shared.and_then(|place| place.remote.as_ref());
         if let Some(remote) = remote
@@ -119,14 +119,14 @@ impl<'a> Results<'a> {
     }
 }
 
-/// Whether what was done for a task is in a worktree of this machine.
+/// True if the result of a task is in a worktree of this machine.
 pub fn is_here(task: &Task, trees: &Trees) -> bool {
     let name = task.result().and_then(|result| result.worktree);
     let slug = name.and_then(|name| Slug::new(&name).ok());
     slug.is_some_and(|slug| trees.get(&slug).is_ok())
 }
 
-/// Whether all of a result is on the branch: its agent may have gone on since something of it
+/// True if all of a result is on the branch: its agent may have continued after a part of it
 /// landed.
 pub(super) fn is_on_branch(landed: &worktrees::LandingRecord, result: &TaskResult) -> bool {
     let same = |commit: &String| *commit == landed.head;
@@ -134,7 +134,7 @@ pub(super) fn is_on_branch(landed: &worktrees::LandingRecord, result: &TaskResul
 }
 
 impl Queued {
-    /// What is known of a completed task.
+    /// Reads the changes of a completed task.
     pub(crate) fn of(task: &Task, trees: &Trees) -> Self {
         let result = task.result().unwrap_or_default();
         let files = match (&result.base, &result.commit) {
@@ -150,22 +150,22 @@ impl Queued {
     }
 }
 
-/// Under which a task says that it is a worker's own, and whose worker that is.
+/// Metadata key: the worker whose own task this is.
 pub const WORKER_OF: &str = "workerOf";
 
-/// Whether the task is the own one of a worker that a lead started.
+/// True if the task is the own task of a worker that a lead started.
 pub fn is_workers(task: &Task) -> bool {
     let metadata = task.metadata.as_ref();
     task.is_internal() && metadata.is_some_and(|metadata| metadata.contains_key(WORKER_OF))
 }
 
-/// The commit with what was done for a completed task, if that counts.
+/// The commit of a completed task's result, if it counts.
 pub fn commit_of(task: &Task) -> Option<String> {
     let result = task.result()?;
     result.commit.filter(|_| result.undone != Some(true))
 }
 
-/// Whether the check passed on the files of the result's commit, and not where somebody worked.
+/// True if the check passed on the files of the result's commit, and not in a directory in use.
 pub fn is_commit_checked(result: &TaskResult) -> bool {
     result.check_passed() && result.check_place() == Some(CheckPlace::Commit.as_str())
 }
@@ -198,11 +198,11 @@ mod tests {
             Some(3)
         );
         assert_eq!(next(&[(1, &[9], "a"), (2, &[], "a")]), Some(1));
-        // One that rests, and one that builds on it.
+        // A paused task, and one that builds on it.
         let two = queue(&[(1, &[], "a"), (2, &[1], "b"), (3, &[], "a c")]);
         let rests = BTreeSet::from([id(1)]);
         assert_eq!(next_to_land(&two, &rests), Some(id(3)));
-        // Two that wait for each other.
+        // Two tasks that wait for each other.
         assert_eq!(next(&[(1, &[2], "a"), (2, &[1], "a")]), Some(1));
     }
 }

@@ -1,4 +1,4 @@
-//! Sending a result back that has not landed.
+//! Rejects a result that has not landed.
 
 use runs::Agents;
 use store::Failure;
@@ -8,22 +8,22 @@ use worktrees::Slug;
 use super::queue::Results;
 use super::work::{WorkState, state_of};
 
-/// How much feedback is taken.
+/// Maximum size of feedback in bytes.
 const MOST: usize = 64 * 1024;
 
-/// A task whose result was sent back.
+/// A task whose result was rejected.
 #[derive(Debug)]
 pub struct Rejected {
-    /// As it is now.
+    /// The task after the rejection.
     pub task: Task,
-    /// The worktree with the work, from which the next attempt goes on.
+    /// The worktree with the work, in which the next attempt continues.
     pub worktree: Option<String>,
-    /// A session is at work that takes it up by itself.
+    /// True if a running session starts the next attempt by itself.
     pub directed: bool,
 }
 
-/// Takes the result of a task back. Its next attempt gets the feedback, and starts from the work
-/// as it is.
+/// Rejects the result of a task. Its next attempt gets the feedback, and starts from the present
+/// work.
 pub fn reject(id: TaskId, feedback: &str, agents: &Agents) -> Result<Rejected, Failure> {
     let feedback = feedback.trim();
     if feedback.is_empty() || feedback.len() > MOST {
@@ -60,7 +60,7 @@ pub fn reject(id: TaskId, feedback: &str, agents: &Agents) -> Result<Rejected, F
     })
 }
 
-/// Refuses a task that has no result which could be sent back.
+/// Refuses a task without a result that could be rejected.
 fn check(task: &Task, list: &str, results: Option<Results<'_>>) -> Result<(), Failure> {
     let id = task.id;
     if task.status == Status::InProgress {
@@ -97,7 +97,7 @@ fn check(task: &Task, list: &str, results: Option<Results<'_>>) -> Result<(), Fa
     }
 }
 
-/// The run that did it; one that was resumed is noted with the number of its life.
+/// The run that did it; a resumed run has the number of its life appended.
 fn done_by(result: &TaskResult) -> Option<String> {
     let run = result.run.as_deref()?;
     Some(run.split('#').next().unwrap_or(run).to_owned())

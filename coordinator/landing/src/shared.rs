@@ -1,10 +1,10 @@
 //! Landing where several machines share a board: results of other machines, and one landing at a
-//! time wherever it runs.
+//! time on all machines.
 //!
-//! A branch of a remote moves only from where it was seen, so two machines that land at once do no
-//! harm; taking turns saves the work of starting over. Before the branch moves, the board is told
-//! which commit it will get. After a crash the branch itself says whether that happened, so a
-//! result is never on it twice.
+//! A branch of a remote moves only from its expected head, so two machines that land at the same
+//! time do no harm; taking turns saves the work of starting over. Before the branch moves, the
+//! board records the commit it will get. After a crash the branch itself says whether that
+//! happened, so a result is never on it twice.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -13,17 +13,17 @@ use runs::{AgentError, Agents};
 use taskboard::{Board, LandedAt, Task, TaskId, TaskResult};
 use worktrees::{Base, CreateMode, CreateRequest, Slug, TreeError, Trees, shown_branch};
 
-/// Sees to it that the commit of a completed task is here, wherever it was made.
+/// Makes sure that the commit of a completed task is here, whichever machine made it.
 pub fn obtain(trees: &Trees, remote: &str, list: &str, task: &Task) -> Result<(), TreeError> {
     let result = task.result().unwrap_or_default();
-    // A commit without changes is one that everybody has.
+    // Every machine has a commit without changes.
     let (Some(commit), Some(true), Some(run)) = (result.commit, result.changed, result.run) else {
         return Ok(());
     };
     trees.obtain(remote, &result_name(list, task.id, &run), &commit)
 }
 
-/// Waits until nobody else lands on the branch, on whatever machine; `None` if `stop` says so.
+/// Waits until no other machine lands on the branch; `None` if `stop` is set.
 pub(super) fn turn(
     agents: &Agents,
     into: &str,
@@ -33,7 +33,7 @@ pub(super) fn turn(
     agents.wait_for_turn(&name, || !stop.load(Ordering::SeqCst))
 }
 
-/// Sees to it that the result of a task is in a worktree of this machine.
+/// Makes sure that the result of a task is in a worktree of this machine.
 pub(super) fn bring_here(agents: &Agents, task: &Task, trees: &Trees) -> Result<(), AgentError> {
     let result = task.result().unwrap_or_default();
     let (Some(name), Some(commit)) = (&result.worktree, &result.commit) else {
@@ -58,7 +58,7 @@ pub(super) fn bring_here(agents: &Agents, task: &Task, trees: &Trees) -> Result<
     Ok(())
 }
 
-/// Whether the result is on the branch already, as the board and the branch say together.
+/// True if the result is on the branch already, according to the board and the branch together.
 pub(super) fn is_there(
     board: &Board,
     task: &Task,
@@ -81,7 +81,7 @@ pub(super) fn is_there(
     Ok(there)
 }
 
-/// Tells the board that a result is about to be on the branch as `as_commit`, or that it is.
+/// Records on the board that a result will be on the branch as `as_commit`, or that it is.
 pub(super) fn note(
     board: &Board,
     id: TaskId,
@@ -105,7 +105,7 @@ pub(super) fn note(
     Ok(())
 }
 
-/// Whether the board says that this very result has landed, on whatever machine.
+/// True if the board says that this very result has landed, on any machine.
 pub fn has_landed(result: &TaskResult) -> bool {
     let landed = result.landed.as_ref().filter(|landed| !landed.pending);
     landed.is_some_and(|landed| Some(&landed.commit) == result.commit.as_ref())

@@ -1,8 +1,8 @@
 //! Undoing a landing: the branch first, then the task and its worktree.
 //!
-//! What is to happen is written down with the landing before the branch moves, and the branch
-//! itself says whether it did. So whoever comes next after a crash finishes it ([`settle`]), or
-//! finds everything as it was.
+//! The landing's record says what is to happen before the branch moves, and the branch itself says
+//! whether it did. So after a crash the next caller finishes the undo ([`settle`]), or finds
+//! everything as it was.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -18,45 +18,45 @@ use worktrees::{
 
 use super::lander::together;
 
-/// A landing, and what is known of its task.
+/// A landing, and its task's subject.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedLanding {
     /// The landing.
     pub landing: Landing,
-    /// What its task is about, if that is still on its board.
+    /// The subject of the task, if the task is still on its board.
     pub subject: Option<String>,
-    /// Its branch does not have it any more, although nobody undid it here.
+    /// True if the branch does not contain it any more, although ccb did not undo it here.
     pub gone: bool,
 }
 
-/// How a landing is to be undone.
+/// The options of an undo.
 #[derive(Debug, Clone, Default)]
 pub struct UndoRequest {
-    /// What must succeed on a commit that takes the changes back, besides what the session wants
-    /// of everything that lands and the checks of what landed later.
+    /// A command that must succeed on a commit that reverts the changes, besides the session's
+    /// check for every landing and the checks of later landings.
     pub check: Option<String>,
-    /// How long that may take.
+    /// Time limit of the check.
     pub check_timeout: Option<Duration>,
-    /// Only say what would happen.
+    /// True if ccb only previews the undo.
     pub dry_run: bool,
 }
 
-/// A landing that was undone, or would be.
+/// An undo, done or previewed.
 #[derive(Debug)]
 pub struct UndoReport {
-    /// What became of the branch.
+    /// The change of the branch.
     pub taken: TakenBack,
     /// The task, and the list it is on.
     pub task: Option<(String, TaskId)>,
-    /// What the task is about.
+    /// The subject of the task.
     pub subject: Option<String>,
-    /// The worktree with the work, if it is there again.
+    /// The worktree with the work, if it was restored.
     pub worktree: Option<Entry>,
-    /// What a revert had to pass, or would have to.
+    /// The check of the revert, run or planned.
     pub check: Option<String>,
 }
 
-/// Everything that has landed in this repository as far as is remembered, newest first.
+/// All recorded landings of this repository, newest first.
 pub fn landings(agents: &Agents) -> Result<Vec<ListedLanding>, Failure> {
     settle(agents)?;
     let trees = agents.trees()?;
@@ -72,8 +72,8 @@ pub fn landings(agents: &Agents) -> Result<Vec<ListedLanding>, Failure> {
     Ok(trees.landings()?.into_iter().rev().map(listed).collect())
 }
 
-/// The landing that is meant: `L7`, the number of a task on the list of `agents`, the name of a
-/// worktree, or the beginning of a commit; the last one that stands if nothing is said.
+/// The landing that `given` names: `L7`, the number of a task on the list of `agents`, the name of
+/// a worktree, or the beginning of a commit; if `None`, the last landing that was not undone.
 pub fn find(given: Option<&str>, agents: &Agents) -> Result<ListedLanding, Failure> {
     let mut standing = landings(agents)?;
     let list = agents.board().name().to_string();
@@ -114,8 +114,8 @@ pub fn find(given: Option<&str>, agents: &Agents) -> Result<ListedLanding, Failu
     })
 }
 
-/// Undoes a landing. Its task stays completed and is marked as undone: it lands again only if
-/// somebody says so. Its worktree comes back. A check runs in a tree with this `set_up`.
+/// Undoes a landing. Its task stays completed and is marked as undone: it lands again only on an
+/// explicit request. Its worktree is restored. A check runs in a worktree with this `set_up`.
 pub fn undo(
     landing: &Landing,
     request: &UndoRequest,
@@ -161,7 +161,7 @@ pub fn undo(
     })
 }
 
-/// Finishes what somebody began to undo who was killed.
+/// Finishes an undo whose process was killed.
 pub fn settle(agents: &Agents) -> Result<(), Failure> {
     let Ok(trees) = agents.trees() else {
         return Ok(());
@@ -172,7 +172,7 @@ pub fn settle(agents: &Agents) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Everything besides the branch: the task, the worktree, and the word that it is done.
+/// Finishes everything besides the branch: the task, the worktree, and the record of the undo.
 fn finish(landing: &Landing, agents: &Agents, trees: &Trees) -> Result<Option<Entry>, Failure> {
     if let Some((board, task)) = task_of(landing, agents)
         && let Some(result) = task.result().filter(|result| is_of(result, landing))
@@ -198,7 +198,7 @@ fn finish(landing: &Landing, agents: &Agents, trees: &Trees) -> Result<Option<En
         Err(error) => return Err(error.into()),
     };
     if back.is_none() {
-        // Nothing else may have these commits.
+        // No other ref may keep these commits.
         trees.pin(&format!("undone/L{}", landing.id), &landing.head)?;
         trees.make_durable()?;
     }
@@ -218,7 +218,7 @@ fn task_of(landing: &Landing, agents: &Agents) -> Option<(Board, Task)> {
     Some((board, task))
 }
 
-/// What the session is like whose work it was.
+/// The session of the team that did the work.
 fn session_of(landing: &Landing, agents: &Agents) -> Result<TeamSession, Failure> {
     let list = landing
         .task
@@ -231,8 +231,8 @@ fn session_of(landing: &Landing, agents: &Agents) -> Result<TeamSession, Failure
     Ok(session.unwrap_or_default())
 }
 
-/// What a revert has to pass: what was said, what the session wants of everything that lands, and
-/// the checks of everything that landed later. The task's own check is about what is taken back.
+/// The check of a revert: the given one, the session's check for every landing, and the checks of
+/// all later landings. The task's own check is not in it, because it tests the reverted work.
 fn check_of(
     landing: &Landing,
     request: &UndoRequest,

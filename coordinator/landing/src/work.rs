@@ -1,4 +1,4 @@
-//! How the work on a task stands: nothing yet, ready to land, landed, undone.
+//! The landing state of the work on a task: none, ready to land, landed, undone.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use worktrees::{Entry, Landing, Slug, Trees};
 use super::queue::{Results, is_on_branch};
 use super::shared::has_landed;
 
-/// Work on a task that is done and on no branch but its own.
+/// Finished work on a task that is on no branch but its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Unlanded {
@@ -19,59 +19,59 @@ pub struct Unlanded {
     pub task: TaskId,
     /// The list it is on.
     pub list: String,
-    /// What it is about.
+    /// The subject of the task.
     pub subject: String,
-    /// Who did it.
+    /// The owner of the task.
     pub owner: Option<String>,
     /// The worktree with the work.
     pub worktree: String,
-    /// What the work started from.
+    /// The commit the work started from.
     pub base: Option<String>,
-    /// All of it.
+    /// The commit with all of it.
     pub commit: Option<String>,
     /// Its check.
     pub check: Option<String>,
-    /// Why nothing proves it; none if a check passed.
+    /// The reason why it is unproven; `None` if a check passed.
     pub unchecked: Option<String>,
     /// The files it changes.
     pub files: Vec<String>,
-    /// It had landed, and somebody took that back.
+    /// True if it landed, and that was undone.
     pub undone: bool,
 }
 
-/// How the work on a task stands.
+/// The landing state of the work on a task, with details.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WorkState {
     /// It is done and waits to land.
     Waiting(Box<Unlanded>),
-    /// It is on this branch.
+    /// It is on the branch that this landing names.
     Landed(Box<Landing>),
     /// Another machine landed it on this branch.
     LandedElsewhere(String),
-    /// It landed, that was undone, and the worktree is gone.
+    /// It landed, the landing was undone, and the worktree is gone.
     Undone(Box<Landing>),
-    /// The task is done, and changed nothing that could land.
+    /// The task is done, and has no changes to land.
     Nothing,
     /// The task is not done.
     Open,
 }
 
-/// What became of the work on a task, in one word.
+/// The landing state of the work on a task, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LandState {
     /// The task is not done.
     NotDone,
-    /// It changed nothing that could land.
+    /// It has no changes to land.
     Nothing,
     /// It is on no branch but its own.
     Waiting,
     /// It is on the branch.
     Landed,
-    /// It landed, and somebody took that back.
+    /// It landed, and that was undone.
     Undone,
 }
 
-/// How the work on a task stands.
+/// The landing state of the work on a task.
 pub(super) fn state_of(task: &Task, results: Results<'_>) -> Result<WorkState, Failure> {
     if task.status != Status::Completed {
         return Ok(WorkState::Open);
@@ -97,9 +97,9 @@ pub(super) fn state_of(task: &Task, results: Results<'_>) -> Result<WorkState, F
     })
 }
 
-/// How the work on every task of a board stands, from what is written down of worktrees and
-/// landings: reads each file once and asks git nothing. Where several machines share the board,
-/// the work may be on another.
+/// The landing state of the work on every task of a board, from the records of worktrees and
+/// landings: reads each file once and runs no git command. If several machines share the board, the
+/// work may be on another machine.
 pub fn standings(
     board: &Snapshot,
     list: &str,
@@ -173,8 +173,8 @@ pub(super) fn to_land(task: &Task, results: Results<'_>) -> Result<Unlanded, Fai
     })
 }
 
-/// What was done for the tasks on the list of `agents` and has not landed, in the order of the
-/// tasks. Work whose landing was undone is among it.
+/// The finished work on the list of `agents` that has not landed, in the order of the tasks. It
+/// includes work whose landing was undone.
 pub fn candidates(agents: &Agents) -> Result<Vec<Unlanded>, Failure> {
     let board = agents.board();
     if !board.exists() {
@@ -188,7 +188,7 @@ pub fn candidates(agents: &Agents) -> Result<Vec<Unlanded>, Failure> {
 pub fn candidates_everywhere(agents: &Agents) -> Result<Vec<Unlanded>, Failure> {
     let trees = agents.trees()?;
     let mut lists: BTreeMap<String, Board> = BTreeMap::new();
-    // What other machines did has no worktree here.
+    // The work of other machines has no worktree here.
     let own = agents.board().name().to_string();
     if let Some(board) = agents.shared().and_then(|_| agents.board_of(&own)) {
         lists.insert(own, board);
