@@ -1,4 +1,4 @@
-//! Results, applied to a repository: here or anywhere else.
+//! Applies results to a repository: here or on another machine.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,41 +10,41 @@ use super::manifest::Loaded;
 use super::outcome::Outcome;
 use super::report::TaskReport;
 
-/// How to apply.
+/// The options of an application.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ApplyOptions {
-    /// Only say whether it would work.
+    /// True if ccb only checks whether it would work.
     pub check: bool,
-    /// Merge where a patch does not fit as it is.
+    /// True if a patch that does not fit is merged.
     pub three_way: bool,
 }
 
-/// What was applied.
+/// The result of an application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApplyAnswer {
-    /// The tasks whose patches were, in order.
+    /// The tasks whose patches were applied, in order.
     pub tasks: Vec<String>,
     /// The commit the repository was at.
     pub before: String,
     /// The commit it is at now.
     pub after: String,
-    /// Whether it was at the commit the patches were made for.
+    /// True if it was at the commit the patches were made for.
     pub same_base: bool,
-    /// The tasks whose work was left out, and why.
+    /// The tasks that were left out, and why.
     pub skipped: Vec<Skipped>,
 }
 
 /// A task whose work was not applied.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Skipped {
-    /// Its id.
+    /// The task's id.
     pub task: String,
-    /// How it ended, in a line.
+    /// The outcome, in a line.
     pub why: String,
-    /// Its patch, if there is one.
+    /// The patch, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,
-    /// Its check passed: there is good work left.
+    /// True if the check passed: good work is left.
     pub proven: bool,
 }
 
@@ -69,7 +69,7 @@ pub fn apply(dir: &Path, repo: &Path, options: ApplyOptions) -> Result<ApplyAnsw
     let patches = &loaded.manifest.patches;
     let files: Vec<PathBuf> = patches.iter().map(|patch| dir.join(&patch.path)).collect();
     let applied = if options.check {
-        // The results may be where nobody can write.
+        // The results may be in a read-only directory.
         let scratch = tempfile::tempdir().map_err(|error| FanoutError::Input {
             what: "a temporary directory".into(),
             why: error.to_string(),
@@ -105,7 +105,7 @@ pub fn apply(dir: &Path, repo: &Path, options: ApplyOptions) -> Result<ApplyAnsw
     }
 }
 
-/// Whose patches before this one change the same files.
+/// The tasks whose patches before this one change the same files.
 fn same_files(loaded: &Loaded, patch: &str) -> Option<String> {
     let tasks = &loaded.report.tasks;
     let find = |id: &str| tasks.iter().find(|task| task.id == id);

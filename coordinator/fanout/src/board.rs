@@ -1,5 +1,4 @@
-//! A plan's tasks on the board: found again by their content keys, made where they are not
-//! there or are of no use any more.
+//! A plan's tasks on the board: found by their content keys, made if they are missing or unusable.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -20,21 +19,21 @@ use super::plan::TaskIsolation;
 use super::run::{MARK, failed_before, planned_as};
 use super::task::{PlannedTask, Work, places};
 
-/// How many proven tasks of earlier versions of the plan are kept.
+/// Maximum number of proven tasks that are kept from earlier versions of the plan.
 const MOST_OTHERS: usize = 1000;
 /// The longest subject a board takes.
 const MAX_SUBJECT: usize = 1000;
-/// Where a team keeps the commits of what its plan has proven.
+/// The file in which a team keeps the commits of its plan's proven tasks.
 pub(super) const BUNDLE: &str = "proven.bundle";
-/// What those that work in the repository itself change, so that they take turns.
+/// The path that tasks in the repository itself claim, so that they run one after another.
 const IN_PLACE: &str = ".ccb-in-place";
 
 /// The tasks of a plan on the board.
 #[derive(Debug)]
 pub(super) struct Prepared {
-    /// In the order of the plan; none for those that are not to run.
+    /// In the order of the plan; `None` for a task that is not to run.
     pub(super) ids: Vec<Option<TaskId>>,
-    /// Those that were proven before.
+    /// True for the tasks that were proven before.
     pub(super) cached: Vec<bool>,
 }
 
@@ -45,21 +44,21 @@ impl Prepared {
     }
 }
 
-/// What is wanted on the board.
+/// The requested state of the board.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted<'a> {
     /// The tasks of the plan.
     pub(super) tasks: &'a [PlannedTask],
-    /// Those that are not to run, by their place.
+    /// The tasks that are not to run, by their place.
     pub(super) without: &'a HashMap<usize, Option<String>>,
-    /// Nothing of before counts.
+    /// True if no earlier result counts.
     pub(super) fresh: bool,
     /// The commit that tasks start from.
     pub(super) base: &'a str,
 }
 
-/// Puts the tasks on the board, but for those that are not to run. What is proven for the same content
-/// stays, and so does what somebody is at work on.
+/// Puts the tasks on the board, except those that are not to run. Tasks that are proven for the
+/// same content, or that an agent works on, are kept.
 pub(super) fn prepare(
     agents: &Agents,
     trees: &Trees,
@@ -81,15 +80,15 @@ pub(super) fn prepare(
     Ok(prepared)
 }
 
-/// How often a task failed before, and how it did the last time.
+/// The number of earlier failures of a task, and the reason of the last one.
 #[derive(Debug)]
 struct Earlier {
     failures: usize,
     last: String,
 }
 
-/// How tasks failed that will be run again, by key. The worktrees of those attempts go to the trash: the
-/// next attempt takes their place.
+/// Returns the failures of tasks that will run again, by key. The worktrees of those attempts go to
+/// the trash: the next attempt replaces them.
 fn earlier_failures(board: &Board, trees: &Trees) -> Result<HashMap<String, Earlier>, FanoutError> {
     let mut found = HashMap::new();
     for task in board.snapshot()?.tasks() {
@@ -113,7 +112,7 @@ fn earlier_failures(board: &Board, trees: &Trees) -> Result<HashMap<String, Earl
     Ok(found)
 }
 
-/// Keeps what is of use; returns results that count but were made from another base, by key.
+/// Keeps usable tasks; returns results that count but were made from another base, by key.
 fn keep_useful(
     agents: &Agents,
     board: &Board,
@@ -165,7 +164,7 @@ fn keep_useful(
             None => drop_task(agents, board, task)?,
         }
     }
-    // The oldest go first.
+    // The oldest are deleted first.
     let too_many = others.len().saturating_sub(MOST_OTHERS);
     for task in others.into_iter().take(too_many) {
         drop_task(agents, board, task)?;
@@ -173,13 +172,13 @@ fn keep_useful(
     Ok(older)
 }
 
-/// Where the results of a plan are kept besides the repository: a job that begins with a fresh
+/// The file that keeps a plan's results besides the repository: a job that begins with a fresh
 /// clone has the home of the last one, but not its commits.
 pub(super) fn bundle(agents: &Agents) -> PathBuf {
     agents.runs_dir().with_file_name(BUNDLE)
 }
 
-/// Takes over results that are not in this repository.
+/// Restores results that are not in this repository.
 fn bring_back(agents: &Agents, trees: &Trees, snapshot: &Snapshot) {
     if agents.shared().is_some() {
         let tasks: Vec<Task> = snapshot.tasks().cloned().collect();
@@ -196,7 +195,7 @@ fn bring_back(agents: &Agents, trees: &Trees, snapshot: &Snapshot) {
     }
 }
 
-/// Whether a completed task has something to show for it that is still there.
+/// True if a completed task has a proof that is still there.
 pub(super) fn is_proven(task: &Task, trees: &Trees) -> bool {
     let Some(result) = task.result() else {
         return false;
@@ -210,7 +209,7 @@ pub(super) fn is_proven(task: &Task, trees: &Trees) -> bool {
     passed && result.commit.is_none_or(|commit| trees.has_commit(&commit))
 }
 
-/// Takes a task off the board that is not wanted any more; whoever is at work on it ends.
+/// Removes a task from the board that is not wanted any more; its agent is stopped.
 fn drop_task(agents: &Agents, board: &Board, task: &Task) -> Result<(), FanoutError> {
     let run = task.lease().and_then(|lease| lease.run);
     if let Some(run) = run.filter(|_| task.status == Status::InProgress) {
@@ -230,7 +229,7 @@ fn drop_task(agents: &Agents, board: &Board, task: &Task) -> Result<(), FanoutEr
     }
 }
 
-/// Whoever prepares the board asks nobody.
+/// The caller that prepares the board; it needs no approval.
 pub(super) fn engine() -> Caller {
     Caller::forced("engine")
 }
@@ -244,7 +243,7 @@ fn take_over(
     older: HashMap<String, TaskResult>,
     prepared: &mut Prepared,
 ) -> Result<(), FanoutError> {
-    // What changes the repository itself has to be done in each.
+    // A result that changes the repository itself must be made in each repository.
     let movable = |at: &&usize| wanted.tasks[**at].isolation == TaskIsolation::Worktree;
     let new: Vec<usize> = new.iter().filter(movable).copied().collect();
     if wanted.fresh || new.is_empty() {
@@ -265,7 +264,7 @@ fn take_over(
     Ok(())
 }
 
-/// The result as if it had been made from `base`; none if that cannot be.
+/// The result as if it had been made from `base`; `None` if that is not possible.
 fn from_base(
     trees: &Trees,
     result: TaskResult,
@@ -289,7 +288,7 @@ fn from_base(
     })
 }
 
-/// Makes what is not there, and the edges; says what was made.
+/// Makes the missing tasks and the edges; returns the new tasks.
 fn create(
     board: &Board,
     wanted: Wanted<'_>,
@@ -320,7 +319,7 @@ fn create(
     for (at, made) in new.iter().zip(board.create(&batch, None)?) {
         prepared.ids[*at] = Some(made.id);
     }
-    // One that stayed may wait for one that was made again.
+    // A kept task may wait for one that was made again.
     let snapshot = board.snapshot()?;
     for (at, task) in tasks.iter().enumerate() {
         let Some(id) = old[at].filter(|_| !prepared.cached[at]) else {

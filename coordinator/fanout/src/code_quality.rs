@@ -1,4 +1,4 @@
-//! `gl-code-quality-report.json`: what is left to do, for GitLab's merge requests.
+//! `gl-code-quality-report.json`: the remaining tasks, for GitLab's merge requests.
 
 use serde_json::{Value, json};
 

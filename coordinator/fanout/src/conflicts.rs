@@ -1,5 +1,5 @@
-//! Results that conflict with what has landed: with whose, and where; a worktree to resolve each in;
-//! and what somebody has resolved there since the last run.
+//! Results that conflict with landed work: the other tasks and the lines; a worktree to resolve
+//! each conflict in; and the resolutions that a person made there since the last run.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -16,13 +16,13 @@ fn slug_of(task: &PlannedTask) -> Option<Slug> {
     Slug::new(&format!("conflict-{}-{key}", task.id)).ok()
 }
 
-/// Where a resolution is kept that has landed: the branch may be built anew.
+/// The ref that keeps a landed resolution: the branch may be built anew.
 fn kept_as(task: &PlannedTask) -> String {
     format!("fanout/resolved/{}", task.key)
 }
 
-/// What was resolved by hand, by the place of the task: a commit that has the task's and more. And
-/// what to say about worktrees in which something is not committed.
+/// The manual resolutions, by the place of the task: a commit that contains the task's commit. Also
+/// returns notes about worktrees with uncommitted changes.
 pub(super) fn resolved(
     trees: &Trees,
     tasks: &[PlannedTask],
@@ -57,7 +57,7 @@ pub(super) fn resolved(
 }
 
 impl Queue<'_> {
-    /// What lands of a task: what somebody made of its conflict, else its own commit.
+    /// The commit that lands for a task: the resolution of its conflict, else its own commit.
     pub(super) fn commit(&self, at: usize) -> Option<&String> {
         self.resolved.get(&at).or(self.done[at].commit.as_ref())
     }
@@ -102,8 +102,7 @@ impl Queue<'_> {
         }
     }
 
-    /// Makes worktrees for the conflicts among `items`, and takes away those of conflicts that are
-    /// over.
+    /// Makes worktrees for the conflicts among `items`, and removes those of resolved conflicts.
     pub(super) fn settle_conflicts(&mut self, branch: &str, items: &[usize], inside: &[usize]) {
         for at in inside {
             let kept = match self.resolved.get(at) {

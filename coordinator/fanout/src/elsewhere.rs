@@ -1,6 +1,6 @@
-//! What the same plan has proven in another place: another clone of the repository, or a machine
-//! that had this home before. A content key says all that matters about a task, and where it was
-//! done is not part of it.
+//! Results that the same plan has proven in another place: another clone of the repository, or a
+//! machine that had this home before. A content key contains everything that matters about a task,
+//! and the place is not part of it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -58,7 +58,7 @@ pub(super) fn proven(
     found
 }
 
-/// Sees to it that the results of completed tasks are in this repository, whatever machine made
+/// Makes sure that the results of completed tasks are in this repository, whichever machine made
 /// them; `false` if some are not.
 pub(super) fn obtain(agents: &Agents, trees: &Trees, tasks: &[Task]) -> bool {
     let missing = |task: &&Task| {
@@ -117,7 +117,7 @@ fn places(agents: &Agents) -> Vec<Name> {
     names.collect()
 }
 
-/// The run that did it is not one of this team, and its tree is gone.
+/// Drops the run and the worktree: the run is not one of this team, and its worktree is gone.
 fn without_place(result: TaskResult) -> TaskResult {
     TaskResult {
         run: None,
@@ -126,7 +126,7 @@ fn without_place(result: TaskResult) -> TaskResult {
     }
 }
 
-/// Completes a task with what was found.
+/// Completes a task with a result that was found.
 pub(super) fn take_over(board: &Board, id: TaskId, result: TaskResult) -> Result<(), FanoutError> {
     board.complete(id, &engine(), Some(&Found(result)))?;
     Ok(())

@@ -6,40 +6,40 @@ use store::{Category, Explain, Facts, StoreError};
 use taskboard::BoardError;
 use worktrees::TreeError;
 
-/// Why a plan, its inputs or its results cannot be used.
+/// The reason why a plan, its inputs or its results cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum FanoutError {
-    /// The plan says something it cannot mean.
+    /// The plan contains a mistake.
     #[error("{place}: {why}")]
     Plan {
-        /// The file, with a line where there is one.
+        /// The file, with the line if known.
         place: String,
         why: String,
         hint: Option<String>,
     },
-    /// Something a `foreach` reads cannot be used.
+    /// An input of a `foreach` cannot be used.
     #[error("{what}: {why}")]
     Input { what: String, why: String },
     /// Things of a `foreach` lie outside of the repository.
     #[error("{place}: {why}")]
     Outside {
-        /// The file, with a line where there is one.
+        /// The file, with the line if known.
         place: String,
-        /// Which `foreach`, and which things.
+        /// The `foreach` and its things.
         why: String,
     },
-    /// A `foreach` came out empty.
+    /// A `foreach` matched nothing.
     #[error("{what}")]
     NothingMatched {
-        /// Which one, and what it looked for.
+        /// The `foreach` and its source.
         what: String,
     },
     /// The command line wants tasks that are not in the plan.
     #[error("{what}")]
     NotInPlan {
-        /// Which flag, and what it says.
+        /// The flag and its value.
         what: String,
         hint: Option<String>,
     },
@@ -59,16 +59,16 @@ pub enum FanoutError {
     /// Git does not know who commits.
     #[error("git does not know who commits here")]
     NoIdentity,
-    /// The repository has changes that are in the way.
+    /// The repository has uncommitted changes that would be overwritten.
     #[error("{} with changes that are not committed", store::counted(*changed, "file"))]
     Uncommitted { changed: usize },
     /// A patch does not fit.
     #[error("{patch} does not apply: {why}")]
     DoesNotApply { patch: String, why: String },
-    /// The engine could not go on.
+    /// The engine could not continue.
     #[error(transparent)]
     Director(#[from] DirectorError),
-    /// Git, or a working tree.
+    /// Git, or a worktree.
     #[error(transparent)]
     Tree(#[from] TreeError),
     /// A file.

@@ -1,10 +1,10 @@
-//! What happens while a plan runs, for those who show it.
+//! Events of a running plan, for views.
 
 use serde::Serialize;
 
 use super::outcome::Outcome;
 
-/// Something that happened. The set is closed: whoever shows events shows all of them.
+/// An event. The set is closed: each view shows all of them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event", rename_all = "camelCase")]
 #[expect(missing_docs, reason = "the names say what the fields are")]
@@ -12,7 +12,7 @@ pub enum FanoutEvent {
     /// The run begins with these tasks.
     Planned {
         tasks: Vec<PlannedEvent>,
-        /// How many run at once at most.
+        /// Maximum number of tasks that run at the same time.
         jobs: usize,
         /// The team whose board they are on.
         team: String,
@@ -21,7 +21,7 @@ pub enum FanoutEvent {
     Started {
         task: String,
         agent: String,
-        /// Which attempt, from 1.
+        /// The number of the attempt, from 1.
         attempt: u32,
     },
     /// The agent of a task is done; its check runs.
@@ -36,27 +36,27 @@ pub enum FanoutEvent {
         branch: String,
         commit: String,
     },
-    /// Nothing new is started for now.
+    /// No new task starts for now.
     Paused { why: String },
-    /// It goes on.
+    /// New tasks start again.
     Resumed,
-    /// Something everybody should know.
+    /// A message for every view.
     Note { text: String },
-    /// Nothing happened, but time has passed.
+    /// Time passed without another event.
     Tick,
     /// The run is over.
     Ended,
 }
 
-/// What those who show events need to know of a task.
+/// The fields of a task that views need.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PlannedEvent {
-    /// Its id.
+    /// The task's id.
     pub id: String,
-    /// What is to be done.
+    /// The task in one line.
     pub subject: String,
-    /// What it waits for.
+    /// The tasks it depends on.
     pub depends_on: Vec<String>,
     /// The file it is about, and the line.
     #[serde(skip)]
@@ -64,7 +64,7 @@ pub struct PlannedEvent {
 }
 
 impl PlannedEvent {
-    /// Of a task.
+    /// The fields of a task.
     pub fn of(task: &super::task::PlannedTask) -> Self {
         let origin = task.origin.as_ref();
         Self {

@@ -19,30 +19,30 @@ use super::select::{any_matches, few};
 use super::task::{PlannedTask, graph, sha256};
 use super::things::Loop;
 
-/// As many tasks as a plan may have.
+/// Maximum number of tasks of a plan.
 pub const MOST_TASKS: usize = 100_000;
 
-/// What the tasks depend on besides the plan.
+/// The facts besides the plan that the tasks depend on.
 #[derive(Debug, Clone, Default)]
 pub struct Basis {
     /// The commit everything starts from, by its full name.
     pub base: String,
-    /// Whatever else of the agents' settings changes what they do, as text of any kind.
+    /// All other settings of the agents that change their work, as text of any kind.
     pub settings: String,
-    /// A `foreach` that finds nothing is fine.
+    /// True if a `foreach` may match nothing.
     pub allow_empty: bool,
-    /// The runtimes there are, if somebody knows.
+    /// The available runtimes; `None` if unknown.
     pub runtimes: Option<Vec<String>>,
-    /// The types of agents there are, if somebody knows.
+    /// The available agent types; `None` if unknown.
     pub agents: Option<Vec<String>>,
 }
 
-/// The tasks of a plan, and what everybody should know about them.
+/// The tasks of a plan, and notes for every reader.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Expanded {
     /// The tasks, in the order of the plan.
     pub tasks: Vec<PlannedTask>,
-    /// What was left out, and why.
+    /// The things that were left out, with reasons.
     pub notes: Vec<String>,
 }
 
@@ -124,7 +124,7 @@ fn give_keys(
     Ok(())
 }
 
-/// What these patterns mean in the base commit, as a hash.
+/// A hash of the base commit's files that match these patterns.
 fn inputs_key(patterns: &[String], files: &[(String, String)]) -> String {
     let is_input =
         |(path, _): &&(String, String)| patterns.iter().any(|pattern| matches(pattern, path));
@@ -138,9 +138,9 @@ struct Expansion<'p> {
     basis: &'p Basis,
     checkout: &'p Checkout,
     tasks: Vec<PlannedTask>,
-    /// Where in the plan each task comes from.
+    /// The place in the plan that each task comes from.
     places: Vec<Place>,
-    /// By lower case.
+    /// By the id in lower case.
     ids: HashMap<String, usize>,
     /// The tasks of each `foreach` that has an id.
     groups: BTreeMap<String, Vec<String>>,
@@ -220,7 +220,7 @@ impl<'p> Expansion<'p> {
         Ok(())
     }
 
-    /// The id of a `foreach` is nobody else's.
+    /// Checks that no other task or group has the id of a `foreach`.
     fn begin_group(&mut self, at: usize, foreach: &Foreach) -> Result<(), FanoutError> {
         let Some(group) = &foreach.id else {
             return Ok(());
@@ -267,7 +267,7 @@ impl<'p> Expansion<'p> {
         Ok(())
     }
 
-    /// Groups become their tasks; what is unknown or goes in circles is told.
+    /// Replaces groups by their tasks; reports unknown names and cycles.
     fn connect(&mut self) -> Result<(), FanoutError> {
         let known: BTreeSet<String> = self.tasks.iter().map(|task| task.id.clone()).collect();
         for at in 0..self.tasks.len() {
@@ -311,7 +311,7 @@ fn with_ids(
     maker: &Maker<'_>,
     foreach: &Foreach,
 ) -> Result<Vec<(String, Item)>, FanoutError> {
-    // The same thing twice is numbered, whatever lies between.
+    // Equal things are numbered, even if they are not adjacent.
     let mut seen: HashMap<String, usize> = HashMap::new();
     let mut named = Vec::with_capacity(items.len());
     for mut item in items {
@@ -321,7 +321,7 @@ fn with_ids(
         let (count, findings) = (item.members.len().max(1), item.findings());
         let more = [("count", count.to_string()), ("findings", findings)];
         for (name, value) in more {
-            // What the thing itself says goes first.
+            // The thing's own values have precedence.
             item.values.entry(name.to_owned()).or_insert(value);
         }
         let id = match maker.own_id(&item)? {
@@ -333,7 +333,7 @@ fn with_ids(
     Ok(named)
 }
 
-/// Those the `foreach` wants.
+/// The things that the `foreach` selects.
 fn choose(named: Vec<(String, Item)>, foreach: &Foreach) -> Vec<(String, Item)> {
     let (only, skip) = (&foreach.only.0, &foreach.skip.0);
     let wanted = |(id, _): &(String, Item)| {
@@ -344,7 +344,7 @@ fn choose(named: Vec<(String, Item)>, foreach: &Foreach) -> Vec<(String, Item)> 
     few(wanted, foreach.sample, foreach.limit, print)
 }
 
-/// An id for a thing: what of its name is usable, and enough of its hash to be its own.
+/// An id for a thing: the usable part of its name, and enough of its hash to be unique.
 fn own_id(group: Option<&str>, label: &str, print: &str, again: usize) -> String {
     let usable = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let text: String = label

@@ -6,10 +6,10 @@ use super::error::FanoutError;
 use super::items::{Item, Origin, as_text, item, wrong};
 use super::paths::Checkout;
 
-/// How many bases of URIs may stand on each other.
+/// Maximum depth of URI bases that build on each other.
 const MOST_BASES: usize = 8;
 
-/// The findings of all runs, but those that were suppressed, fixed, or are no problem.
+/// The findings of all runs, except those that were suppressed, fixed, or are no problem.
 pub(super) fn sarif(
     what: &str,
     bytes: &[u8],
@@ -106,7 +106,7 @@ fn finding(result: &Value, run: &Value, checkout: &Checkout) -> Option<Item> {
     })
 }
 
-/// What the tool says about the rule of a finding.
+/// The tool's description of a finding's rule.
 fn rule_of<'r>(result: &Value, run: &'r Value) -> Option<&'r Value> {
     let rules = run.pointer("/tool/driver/rules")?.as_array()?;
     let number = |pointer: &str| result.pointer(pointer).and_then(Value::as_u64);
@@ -121,7 +121,7 @@ fn rule_of<'r>(result: &Value, run: &'r Value) -> Option<&'r Value> {
 
 /// The file of a finding, from the top of the repository.
 fn path_of(place: &Value, run: &Value, checkout: &Checkout, item: &mut Item) -> String {
-    // One that only has a number is in the list of all files.
+    // A location that only has a number refers to the list of all files.
     let index = place.get("index").and_then(Value::as_u64);
     let listed = index.and_then(|index| {
         let all = run.get("artifacts").and_then(Value::as_array)?;
@@ -153,8 +153,7 @@ fn path_of(place: &Value, run: &Value, checkout: &Checkout, item: &mut Item) -> 
     item.inside(&whole, relative)
 }
 
-/// What a base stands for; none if the log leaves that to its reader: then it is the top of the
-/// repository.
+/// The URI of a base; `None` if the log leaves it open: then it is the top of the repository.
 fn base_uri(id: &str, run: &Value, left: usize) -> Option<String> {
     let base = run.get("originalUriBaseIds")?.get(id)?;
     let uri = base.get("uri").and_then(Value::as_str)?;

@@ -1,5 +1,5 @@
-//! Follows the engine: what it says becomes events and outcomes, and what stops it from outside
-//! (signals, time, money, quota) is looked at on the way.
+//! Follows the engine: turns its events into events and outcomes of the plan, and checks for a stop
+//! from outside (signals, time, money, quota).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,16 +27,16 @@ use super::report::TaskReport;
 use super::run::{Equipment, Events, RunOptions, failed_before, skipped};
 use super::task::PlannedTask;
 
-/// How long agents may take to stop: CI systems kill a job a few seconds after they told it to end,
-/// and the report has to be written by then.
+/// Time that agents get to stop: CI systems kill a job a few seconds after they signal it, and the
+/// report must be written by then.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Why a run did not go on, if it did not.
+/// The reason why a run stopped, if it did.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Halt {
-    /// The signal that came.
+    /// The signal that arrived.
     pub(super) signal: Option<u8>,
-    /// What was used up.
+    /// The exhausted limit.
     pub(super) why: Option<Skip>,
     pub(super) words: Option<String>,
 }
@@ -54,14 +54,14 @@ pub(super) struct Follow<'a> {
     pub(super) halt: Halt,
     /// The agents of tasks whose checks have not begun.
     pub(super) unchecked: HashMap<usize, String>,
-    /// How many tasks have failed for good.
+    /// Number of tasks that failed for good.
     pub(super) failed: usize,
-    /// What is kept of failed tasks whose worktrees are put away.
+    /// The stored work of failed tasks whose worktrees were removed.
     pub(super) put_away: HashMap<usize, Done>,
 }
 
 impl Follow<'_> {
-    /// Has the engine do everything that is to be done.
+    /// Has the engine do all tasks.
     pub(super) fn work(
         &mut self,
         stage: Equipment,
@@ -127,8 +127,7 @@ impl Follow<'_> {
         })
     }
 
-    /// Asked before anything is begun: whether there is money left, and whether the provider
-    /// answers.
+    /// Asked before each start: checks that money is left, and that the provider answers.
     fn gate(&self, spent: &Arc<Mutex<Option<Skip>>>) -> Gate {
         let fleet = self.agents.fleet();
         let cost = move |fleet: &runs::fleet::Fleet| {
@@ -165,7 +164,7 @@ impl Follow<'_> {
         all.any(|task| matches!(task.work, super::task::Work::Prompt(_)))
     }
 
-    /// Says what is known before anything is begun.
+    /// Reports the state before the first task starts.
     fn begin(&mut self, without: &HashMap<usize, Option<String>>, keeper: &Keeper) {
         for at in 0..self.tasks.len() {
             if let Some(Some(_)) = without.get(&at) {
@@ -175,7 +174,7 @@ impl Follow<'_> {
             let Some(id) = self.prepared.ids[at].filter(|_| self.prepared.cached[at]) else {
                 continue;
             };
-            // A run that was killed may have left its tree.
+            // A killed run may have left its worktree.
             keeper.done(id, at);
             let outcome = match self.agents.board().get(id) {
                 Ok(task) => Outcome::Cached {
@@ -189,7 +188,7 @@ impl Follow<'_> {
         }
     }
 
-    /// Looks whether somebody wants it to end, or the time is up.
+    /// Checks for a stop request and for the end of the time.
     fn look(&mut self, control: &Control, interrupted: &Interrupted) {
         if let Some(signal) = interrupted() {
             self.halt.signal = self.halt.signal.or(Some(signal));
@@ -257,7 +256,7 @@ impl Follow<'_> {
         }
     }
 
-    /// Says whose checks have begun. Nobody tells: a check is its host's business.
+    /// Reports the tasks whose checks have begun. No event says that: a check is run by its host.
     fn tell_checks(&mut self) {
         let (agents, tasks, events) = (&self.agents, self.tasks, &mut *self.events);
         self.unchecked.retain(|at, agent| {
@@ -318,7 +317,8 @@ impl Follow<'_> {
         }
     }
 
-    /// A task has failed for good. Where thousands do, not all of their worktrees can stay.
+    /// Handles a task that failed for good. If thousands fail, not all of their worktrees can be
+    /// kept.
     fn keep_few(&mut self, at: usize, keeper: &Keeper) {
         self.failed += 1;
         if let Some(id) = self.prepared.ids[at].filter(|_| self.failed > self.options.keep_failed) {
@@ -340,7 +340,7 @@ impl Follow<'_> {
         let passed = passed.unwrap_or(false);
         let in_place = self.tasks[at].isolation == TaskIsolation::None;
         let commit = match in_place {
-            // Nobody can say what is its work and what was there before.
+            // Nothing distinguishes its work from earlier changes.
             true => Some(self.options.base.clone()),
             false => proof
                 .filter(|proof| proof.changed)
@@ -353,7 +353,7 @@ impl Follow<'_> {
         }
     }
 
-    /// The same from what is on the board.
+    /// The outcome of a task, from the board.
     fn of_result(&self, at: usize, task: &Task) -> Outcome {
         let proof = task.result().and_then(|result| result.to::<Proof>());
         self.of_proof(at, proof.as_ref())
@@ -392,7 +392,7 @@ impl Follow<'_> {
         }
     }
 
-    /// What became of those the engine said nothing about.
+    /// Adds the outcomes of tasks that the engine did not report.
     fn rest(&mut self, stand: &Stand, keeper: &Keeper) {
         let why = match (self.halt.signal, &self.halt.why, stand) {
             (Some(_), _, _) => Skip::Interrupted,

@@ -50,7 +50,7 @@ fn checkout() -> Checkout {
     Checkout::new(top, top)
 }
 
-/// A plan, and behind a NUL byte what its inputs say.
+/// A plan, and after a NUL byte the content of its inputs.
 pub fn plan(data: &[u8]) {
     let end = data
         .iter()
@@ -100,7 +100,7 @@ fn tasks(tasks: &[PlannedTask]) {
     }
 }
 
-/// Findings of linters, tests and other tools. The first byte says in which form.
+/// Findings of linters, tests and other tools. The first byte selects the format.
 pub fn findings(data: &[u8]) {
     let Some((form, data)) = data.split_first() else {
         return;
@@ -134,7 +134,7 @@ fn finding(item: &Item) {
     if let Some(origin) = &item.origin {
         assert!(origin.line_of_text().len() <= 4096 + 8 * size(item));
     }
-    // Whatever a value is, it is one word of a command.
+    // Every value is one word of a command, whatever it contains.
     for name in item.values.keys() {
         let Ok(command) = template::command(&format!("run {{{{{name}}}}}"), &item.values) else {
             continue;
@@ -156,7 +156,7 @@ fn stays_inside(file: &str) {
     );
 }
 
-/// Whether a shell takes this for one quoted word.
+/// True if a shell takes this for one quoted word.
 fn is_one_word(word: &str) -> bool {
     let mut inside = false;
     let mut letters = word.chars();
@@ -171,7 +171,7 @@ fn is_one_word(word: &str) -> bool {
     !inside && !word.is_empty()
 }
 
-/// A report of this or another machine, and what is made of it.
+/// A report of this or another machine, and its other forms.
 pub fn report(data: &[u8]) {
     drop(serde_json::from_slice::<Manifest>(data));
     let Ok(mut report) = serde_json::from_slice::<Report>(data) else {

@@ -1,16 +1,16 @@
-//! What depends on what: cycles, order, levels, the longest chain.
+//! Dependencies: cycles, order, levels, the longest chain.
 
 use std::collections::{BTreeSet, HashMap};
 
-/// The dependencies of tasks, which are known by their places.
+/// The dependencies of tasks, which are identified by their places.
 #[derive(Debug, Clone)]
 pub struct Graph {
-    /// For each task, those it waits for.
+    /// For each task, the tasks it depends on.
     pub before: Vec<Vec<usize>>,
 }
 
 impl Graph {
-    /// Of tasks with these ids and dependencies; what is not among the ids is left out.
+    /// Builds the graph of tasks with these ids and dependencies; ignores unknown ids.
     pub fn new<'a>(tasks: impl IntoIterator<Item = (&'a str, &'a [String])>) -> Self {
         let tasks: Vec<_> = tasks.into_iter().collect();
         let places: HashMap<&str, usize> = tasks
@@ -27,7 +27,7 @@ impl Graph {
         }
     }
 
-    /// A cycle, each task waiting for the next and the last for the first.
+    /// A cycle: each task waits for the next and the last for the first.
     pub fn cycle(&self) -> Option<Vec<usize>> {
         // 0: not seen, 1: on the path, 2: done. No recursion: a chain may be long.
         let mut state = vec![0u8; self.before.len()];
@@ -58,13 +58,13 @@ impl Graph {
         None
     }
 
-    /// Every task after those it waits for, otherwise in the given order. What is in a cycle,
-    /// or behind one, is left out.
+    /// Every task after its dependencies, otherwise in the given order. Tasks in a cycle, or behind
+    /// one, are left out.
     pub fn order(&self) -> Vec<usize> {
         self.order_by(|task| task)
     }
 
-    /// The same, with the lowest key first of those that wait for nothing more.
+    /// The same; of the tasks that can come next, the one with the lowest key comes first.
     pub fn order_by<K: Ord>(&self, key: impl Fn(usize) -> K) -> Vec<usize> {
         let mut left: Vec<usize> = self.before.iter().map(Vec::len).collect();
         let mut after: Vec<Vec<usize>> = vec![Vec::new(); left.len()];
@@ -125,7 +125,7 @@ impl Graph {
         (end.map_or(0, |end| best[end].0), path)
     }
 
-    /// For each task the first one of those it is connected with, in either direction.
+    /// For each task the first one of its connected component, in either direction.
     pub fn components(&self) -> Vec<usize> {
         let mut root: Vec<usize> = (0..self.before.len()).collect();
         fn find(root: &mut [usize], mut of: usize) -> usize {

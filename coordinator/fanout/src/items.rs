@@ -10,19 +10,19 @@ use super::error::FanoutError;
 use super::paths::Checkout;
 use super::template::Values;
 
-/// Where plans get their inputs from.
+/// The source of a plan's inputs.
 pub trait Source {
     /// The files of the base commit that match, in order.
     fn files(&self, globs: &[String], except: &[String]) -> Result<Vec<PathBuf>, FanoutError>;
-    /// What is in this file; `-` is standard input.
+    /// The content of this file; `-` is standard input.
     fn read(&self, name: &str) -> Result<Vec<u8>, FanoutError>;
-    /// Every file of the base commit, and what git calls its content, in order.
+    /// Every file of the base commit, with git's name of its content, in order.
     fn contents(&self) -> Result<Vec<(String, String)>, FanoutError>;
     /// The checkout that paths in inputs mean.
     fn checkout(&self) -> &Checkout;
 }
 
-/// Where a finding is, and what it says: what reports and annotations point at.
+/// The place and the text of a finding, for reports and annotations.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Origin {
@@ -41,16 +41,16 @@ pub struct Origin {
     /// error, warning or note.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub level: Option<String>,
-    /// Who found it.
+    /// The tool that found it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// What it says.
+    /// The message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// What the rule is about, in its tool's words.
+    /// The description of the rule, in its tool's words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule_text: Option<String>,
-    /// Where more is said about the rule.
+    /// The address of the rule's documentation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule_uri: Option<String>,
 }
@@ -76,22 +76,22 @@ impl Origin {
 /// One thing.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Item {
-    /// What it is called, for its task's id and subject.
+    /// The name, for its task's id and subject.
     pub(super) label: String,
-    /// What templates can say about it.
+    /// The values for templates.
     pub(super) values: Values,
     pub(super) origin: Option<Origin>,
-    /// Why its file cannot be used: the file, and what is wrong with it.
+    /// The reason why its file cannot be used: the file, and the problem.
     pub(super) outside: Option<String>,
-    /// What its task is going to change.
+    /// The files that its task will change.
     pub(super) paths: Vec<String>,
-    /// If it is a group: by what, and what its members have in common.
+    /// For a group: the value it is grouped by, and the common content.
     pub(super) group: Option<(String, String)>,
     pub(super) members: Vec<Self>,
 }
 
 impl Item {
-    /// `path` from the top of the repository; if it is not in there, that is noted.
+    /// `path` from the top of the repository; a path outside is recorded.
     pub(super) fn inside(&mut self, path: &str, relative: Result<String, String>) -> String {
         relative.unwrap_or_else(|why| {
             self.outside = Some(format!("{path:?} {why}"));
@@ -168,7 +168,8 @@ pub(super) fn lines(
     let lines = lines.filter(|line| !line.is_empty());
     let one = |line: &str| {
         let is_path = line.starts_with('/') || line.starts_with("file:");
-        // A line can be anything; only as one of the task's `paths` it must be a file in here.
+        // A line can be anything; it must name a file in here only if it is one of the task's
+        // `paths`.
         let relative = checkout.relative(line).ok().filter(|_| is_path);
         let line = relative.unwrap_or_else(|| checkout.without_top(line));
         item(&line, [("line", line.clone())])
@@ -214,7 +215,7 @@ pub(super) fn jsonl(
     Ok(items)
 }
 
-/// Makes files relative to the repository: what `path` and `file` say, and what texts mention.
+/// Makes files relative to the repository: the values `path` and `file`, and paths in texts.
 fn stay_inside(value: &mut Value, key: &str, checkout: &Checkout, item: &mut Item) {
     match value {
         Value::Object(map) => {

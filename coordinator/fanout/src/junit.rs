@@ -10,8 +10,8 @@ use super::report::{Report, TaskReport};
 
 /// The report as JUnit XML.
 ///
-/// A task that failed is a `failure`, one that nobody could finish (budget, quota, killed) an
-/// `error`, one that never started is `skipped`.
+/// A failed task is a `failure`, one that could not be finished (budget, quota, killed) an `error`,
+/// one that never started is `skipped`.
 pub fn junit(report: &Report) -> String {
     let name = writable(&report.name);
     let time = Duration::from_millis(report.duration_ms());
@@ -27,7 +27,7 @@ pub fn junit(report: &Report) -> String {
     suite.add_property(Property::new("cost.tokens", cost.tokens.to_string()));
     suite.add_test_cases(report.tasks.iter().map(|task| test_case(report, task)));
     if report.verdict != Verdict::Done && suite.failures + suite.errors == 0 {
-        // Whoever reads only this must not take the run for a good one.
+        // A reader of this file alone must not take the run for a success.
         suite.add_test_case(whole_case(report));
     }
     let skipped = format!(" skipped=\"{}\"", suite.skipped);
@@ -39,7 +39,7 @@ pub fn junit(report: &Report) -> String {
     xml.replacen(&skipped, "", 1)
 }
 
-/// The run itself, where it is what failed.
+/// The run itself, if it failed as a whole.
 fn whole_case(report: &Report) -> TestCase {
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
     let why = report.broken.clone();
@@ -94,8 +94,8 @@ fn status(outcome: &Outcome) -> TestCaseStatus {
     }
 }
 
-/// Text with a mark in the place of every character that XML has no way to write. The library
-/// would leave them out, and with an escape character what follows it.
+/// Text with a replacement mark for every character that XML cannot write. The library would leave
+/// them out, and with an escape character also the text after it.
 fn writable(text: &str) -> String {
     text.replace(
         |c| matches!(c, '\u{0}'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}'),

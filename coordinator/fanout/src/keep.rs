@@ -1,4 +1,4 @@
-//! What is kept of finished tasks: their commits, patches, transcripts and what checks printed.
+//! Stores the work of finished tasks: commits, patches, transcripts and output of checks.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -23,24 +23,24 @@ use super::results::{Keep, Results};
 use super::run::{pin_name, planned_as};
 use super::task::PlannedTask;
 
-/// How much of what a check printed is in the report itself.
+/// Maximum bytes of a check's output in the report itself.
 const TAIL: u64 = 4096;
 
-/// How long a host may take to see to everything after its task is completed.
+/// Time that a host may take to clean up after its task is completed.
 const FINISHING: Duration = Duration::from_secs(30);
 
-/// What a task left behind.
+/// The work that a task left.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Done {
-    /// What it started from.
+    /// The commit it started from.
     pub(super) base: Option<String>,
-    /// What it came to, if something changed.
+    /// The commit of its result, if it changed files.
     pub(super) commit: Option<String>,
     /// The run that did it.
     pub(super) run: Option<String>,
 }
 
-/// The id of an agent and which of its lives is meant.
+/// The id of an agent and the number of its life.
 pub(super) fn life(run: &str) -> (&str, u32) {
     match run.split_once('#') {
         Some((id, life)) => (id, life.parse().unwrap_or(1)),
@@ -48,13 +48,13 @@ pub(super) fn life(run: &str) -> (&str, u32) {
     }
 }
 
-/// How the run ended that a task's last attempt was.
+/// The end of the run of a task's last attempt.
 pub(super) fn exit_of(agents: &Agents, run: &str) -> Option<Exit> {
     let (id, life) = life(run);
     agents.run(id).exit(life).ok().flatten()
 }
 
-/// What all tasks left behind.
+/// The work that all tasks left.
 pub(super) fn done(
     agents: &Agents,
     tasks: &[PlannedTask],
@@ -91,8 +91,8 @@ fn of_completed(task: &Task) -> Done {
     }
 }
 
-/// Keeps the results of all that is on the board under one name, and where a job with a fresh clone
-/// finds them.
+/// Stores the results of the whole board under one name, also where a job with a fresh clone finds
+/// them.
 pub(super) fn save(agents: &Agents, trees: &Trees, base: &str) {
     if let Err(error) = try_to_save(agents, trees, base) {
         tracing::warn!(%error, "another clone cannot go on from here");
@@ -128,13 +128,14 @@ fn try_to_save(agents: &Agents, trees: &Trees, base: &str) -> Result<(), FanoutE
     Ok(())
 }
 
-/// What a task changed.
+/// The changes of a task.
 struct Change {
     patch: Result<Vec<u8>, TreeError>,
     files: Vec<FileStat>,
 }
 
-/// What tasks changed, in the same order; none where there is nothing, or nothing that needs a patch.
+/// The changes of tasks, in the same order; `None` for a task without changes, or without need for
+/// a patch.
 fn changes(top: &Path, tasks: &[PlannedTask], done: &[Done]) -> Vec<Option<Change>> {
     let pair = |(task, done): (&PlannedTask, &Done)| {
         let worktree = task.isolation == TaskIsolation::Worktree;
@@ -153,16 +154,16 @@ fn changes(top: &Path, tasks: &[PlannedTask], done: &[Done]) -> Vec<Option<Chang
     each.collect()
 }
 
-/// Writes what there is to keep of tasks.
+/// Writes the stored files of tasks.
 pub(super) struct Archive<'a> {
     pub(super) agents: &'a Agents,
-    /// The top of the working tree.
+    /// The top of the worktree.
     pub(super) top: &'a Path,
     pub(super) results: &'a Results,
 }
 
 impl Archive<'_> {
-    /// Keeps what all tasks left behind. Returns what everybody should know.
+    /// Stores the work of all tasks. Returns notes for every reader.
     pub(super) fn keep_all(
         &self,
         tasks: &[PlannedTask],
@@ -177,8 +178,8 @@ impl Archive<'_> {
         Ok(notes)
     }
 
-    /// Writes patches, transcripts and logs of a task, and says in its report where they are.
-    /// Returns what everybody should know.
+    /// Writes patches, transcripts and logs of a task, and names them in its report. Returns notes
+    /// for every reader.
     fn keep(
         &self,
         task: &PlannedTask,
@@ -269,18 +270,18 @@ fn check_report(checked: &Checked) -> CheckReport {
     }
 }
 
-/// Puts worktrees away beside the director's work: of tasks that are done, where they could not be
-/// used again, and of failed ones, if there are many. It is never far behind: whoever says that a task
-/// is done waits if it is.
+/// Removes worktrees beside the director's work: those of completed tasks that could not be used
+/// again, and of failed ones, if there are many. It is never far behind: a caller that reports a
+/// completed task waits if it is.
 #[derive(Debug)]
 pub(super) struct Keeper {
     to: Option<SyncSender<(TaskId, usize, Ended)>>,
-    /// What is left is left to the next run.
+    /// True if the remaining worktrees are left to the next run.
     hurry: Arc<AtomicBool>,
     thread: Option<JoinHandle<HashMap<usize, Done>>>,
 }
 
-/// How a task ended whose worktree is put away.
+/// How a task ended whose worktree is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
     Done,
@@ -288,7 +289,7 @@ enum Ended {
 }
 
 impl Keeper {
-    /// For the tasks of a plan, in its order.
+    /// Starts a keeper for the tasks of a plan, in its order.
     pub(super) fn start(agents: Agents, tasks: Vec<PlannedTask>, jobs: usize) -> Self {
         let (to, from) = mpsc::sync_channel::<(TaskId, usize, Ended)>(jobs);
         let hurry = Arc::new(AtomicBool::new(false));
@@ -322,12 +323,12 @@ impl Keeper {
         }
     }
 
-    /// This task is done.
+    /// Handles a completed task.
     pub(super) fn done(&self, id: TaskId, at: usize) {
         self.ended(id, at, Ended::Done);
     }
 
-    /// This task has failed for good, and its worktrees are too many.
+    /// Handles a task that failed for good, if its worktrees are too many.
     pub(super) fn failed(&self, id: TaskId, at: usize) {
         self.ended(id, at, Ended::Failed);
     }
@@ -338,8 +339,8 @@ impl Keeper {
         }
     }
 
-    /// Waits until everything is put away; in a `hurry`, until what is begun is. Returns what is kept of
-    /// failed tasks whose worktrees are gone, by their place.
+    /// Waits until all worktrees are removed; in a `hurry`, only for the removals that have begun.
+    /// Returns the stored work of failed tasks whose worktrees are gone, by their place.
     pub(super) fn finish(mut self, hurry: bool) -> HashMap<usize, Done> {
         self.hurry.store(hurry, Ordering::SeqCst);
         self.to = None;
@@ -350,13 +351,14 @@ impl Keeper {
     }
 }
 
-/// Where the commit of a failed task is kept whose worktree is put away.
+/// The ref that keeps the commit of a failed task whose worktree is removed.
 fn failed_name(agents: &Agents, task: &str) -> String {
     format!("fanout/failed/{}/{task}", agents.team_name())
 }
 
-/// Commits what each attempt left, keeps it under a name of its own (`TASK` for the last one, `TASK@N` for
-/// the others), and deletes the worktrees. One that cannot be committed stays.
+/// Commits the work of each attempt, keeps it under a name of its own (`TASK` for the last one,
+/// `TASK@N` for the others), and deletes the worktrees. A worktree that cannot be committed is
+/// kept.
 fn put_away_failed(agents: &Agents, id: TaskId, planned: &PlannedTask) -> Option<Done> {
     let task = agents.board().get(id).ok()?;
     let trees = agents.trees().ok()?;
@@ -395,7 +397,7 @@ fn put_away_failed(agents: &Agents, id: TaskId, planned: &PlannedTask) -> Option
     left
 }
 
-/// Says what became of the worktrees of failed tasks, if there were more than are kept.
+/// Reports the worktrees of failed tasks that were removed, if there were more than are kept.
 pub(super) fn note_put_away(
     agents: &Agents,
     gone: &HashMap<usize, Done>,
@@ -412,7 +414,7 @@ pub(super) fn note_put_away(
     })
 }
 
-/// Takes away the commits of tasks that failed in an earlier run and are run again.
+/// Deletes the commits of tasks that failed in an earlier run and are run again.
 pub(super) fn forget_failed(
     agents: &Agents,
     trees: &Trees,
@@ -427,8 +429,8 @@ pub(super) fn forget_failed(
     Ok(trees.unpin(&names)?)
 }
 
-/// The commits are kept under names of their own, which are on the disk before the trees go
-/// where all removed trees go. A tree that cannot go now stays, and goes the next time.
+/// Removes worktrees. Their commits get names of their own, which are on the disk before the
+/// worktrees go to the trash. A worktree that cannot be removed now is kept until the next time.
 fn put_away<'a>(agents: &Agents, done: impl Iterator<Item = (TaskId, &'a PlannedTask)>) {
     let Ok(trees) = agents.trees() else {
         return;
@@ -444,7 +446,7 @@ fn put_away<'a>(agents: &Agents, done: impl Iterator<Item = (TaskId, &'a Planned
         return;
     }
     for Pinned { task, tree, commit } in kept {
-        // Attempts that failed are of no use any more; in the trash they can still be looked at.
+        // Failed attempts are not needed any more; a person can still read them in the trash.
         let failed = task.attempts();
         let failed = failed.iter().map(|attempt| life(&attempt.run).0);
         let failed = failed.map(|id| (format!("agent-{id}"), false));
@@ -469,7 +471,7 @@ fn pin(agents: &Agents, trees: &Trees, id: TaskId, planned: &PlannedTask) -> Opt
     let task = agents.board().get(id).ok()?;
     let result = task.result()?;
     let (commit, tree) = (result.commit?, result.worktree?);
-    // Its host may still be at it: the board knows of the end first.
+    // Its host may still be running: the board learns of the end first.
     if let Some(run) = result.run {
         agents.run(life(&run).0).wait_dead(FINISHING).ok();
     }
@@ -484,8 +486,8 @@ fn pin(agents: &Agents, trees: &Trees, id: TaskId, planned: &PlannedTask) -> Opt
     Some(Pinned { task, tree, commit })
 }
 
-/// Removes a tree. If the kept commit is all there is, its files are gone at once; whatever else
-/// is in it stays in the trash.
+/// Removes a worktree. If the kept commit is all there is, its files are deleted at once; otherwise
+/// the rest goes to the trash.
 fn remove(
     trees: &Trees,
     agents: &Agents,

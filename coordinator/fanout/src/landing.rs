@@ -1,10 +1,9 @@
-//! Getting proven results onto a branch, together.
+//! Lands proven results on a branch, together.
 //!
-//! All of them are brought together and checked once. If that does not pass, the batch is split
-//! until it is known whose work does not go together with the rest; that one is left out and
-//! goes back with what the check printed, the rest lands. The order follows from the tasks alone, so the same results
-//! give the same branch. The branch moves once, at the end: a run that is killed before has
-//! changed nothing.
+//! All of them are merged and checked once. If the check fails, ccb splits the batch until it finds
+//! the result that does not fit with the rest; that one is left out and its task gets the check's
+//! output, the rest lands. The order follows from the tasks alone, so the same results give the
+//! same branch. The branch moves once, at the end: a run that is killed before has changed nothing.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -27,16 +26,16 @@ use super::run::{Events, Land, Landed, RunOptions};
 use super::task::{PlannedTask, graph, places};
 use super::whole_check::{self, WholeCheck, worse};
 
-/// How much of what a failing check printed goes back with the task.
+/// Maximum bytes of a failing check's output that the task gets.
 const PRINTED: u64 = 4096;
-/// How often is looked whether somebody wants it to end.
+/// Poll interval for a stop request.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Results that are to land.
 pub(super) struct Queue<'a> {
     pub(super) tasks: &'a [PlannedTask],
     pub(super) done: &'a [Done],
-    /// What somebody made of conflicts, by the place of the task.
+    /// The resolutions of conflicts, by the place of the task.
     pub(super) resolved: HashMap<usize, String>,
     pub(super) reports: &'a mut Vec<TaskReport>,
     pub(super) trees: &'a Trees,
@@ -50,12 +49,12 @@ pub(super) struct Queue<'a> {
 
 /// A branch being built.
 struct Build<'q> {
-    /// What it began with.
+    /// The commit it began with.
     start: String,
-    /// What is in it.
+    /// Its present head.
     tip: String,
     inside: Vec<usize>,
-    /// The check of the whole, as long as it says something about single results.
+    /// The check of the whole, as long as it distinguishes single results.
     whole: Option<WholeCheck>,
     /// The tests that fail at the start, once that is known.
     before: OnceCell<Result<BTreeSet<String>, String>>,
@@ -63,11 +62,12 @@ struct Build<'q> {
     label: Slug,
 }
 
-/// Why a branch is not finished.
+/// The reason why a branch is not finished.
 enum Broken {
-    /// Somebody wants it to end.
+    /// A caller asked for a stop.
     Stopped,
-    /// The check of the whole fails, and it did so before anything landed. What it printed then.
+    /// The check of the whole fails, and it failed before anything landed. Contains its output from
+    /// then.
     RedBase(String),
     Tree(TreeError),
 }
@@ -85,7 +85,7 @@ impl From<TreeError> for Broken {
 }
 
 impl Queue<'_> {
-    /// Lands everything that can land; says where, and which signal stopped it.
+    /// Lands everything that can land; returns the branch, and the signal that stopped it.
     pub(super) fn land(&mut self) -> (Landed, Option<u8>) {
         let (stop, signal, over) = (
             AtomicBool::new(false),
@@ -164,8 +164,8 @@ impl Queue<'_> {
         landed
     }
 
-    /// What is to land: nothing before what it builds on, then what shares files with the fewest
-    /// others.
+    /// The landing order: no result before one it builds on, then the one that shares files with
+    /// the fewest others.
     fn order(&self) -> Vec<usize> {
         let lands = |at: &usize| {
             let outcome = &self.reports[*at].outcome;
@@ -187,7 +187,7 @@ impl Queue<'_> {
         }
         let order = graph(self.tasks).order_by(|at| shares[at].len());
         let mut order: Vec<usize> = order.into_iter().filter(lands).collect();
-        // What was resolved has the work of others in it.
+        // A resolution contains the work of others.
         order.sort_by_key(|at| self.resolved.contains_key(at));
         order
     }
@@ -203,7 +203,8 @@ impl Queue<'_> {
         let own = self.trees.pinned(&landed)?;
         let mut others = false;
         let start = match self.trees.branch_tip(branch)? {
-            // It is as we left it: built anew, so that nothing of an older plan stays.
+            // The branch is unchanged since the last run: built anew, so that nothing of an older
+            // plan is left.
             Some(tip) if own.as_ref() == Some(&tip) && self.options.into.is_none() => {
                 self.options.base.clone()
             }
@@ -225,7 +226,7 @@ impl Queue<'_> {
         };
         self.settle(&mut build, items, false)?;
         let broken = match (&build.whole, &self.options.check) {
-            // It was left out on the way: does it pass with everything that landed?
+            // It was left out on the way: checked again with everything that landed.
             (None, Some(_)) => {
                 build.whole = self.options.check.clone();
                 self.check(&build, &build.tip, &[])?.err()
@@ -234,11 +235,11 @@ impl Queue<'_> {
         };
         self.trees.put_branch(branch, &build.tip, own.as_deref())?;
         match others {
-            // What somebody else did on it must not be lost when the plan is run again.
+            // Commits of others on it must not be lost when the plan runs again.
             true => self.trees.unpin(&[landed])?,
             false => self.trees.pin(&landed, &build.tip)?,
         }
-        // Nothing is said to have landed before that is on the disk.
+        // A landing is reported only after it is on the disk.
         self.trees.make_durable()?;
         self.settle_conflicts(branch, items, &build.inside);
         for at in &build.inside {
@@ -252,8 +253,8 @@ impl Queue<'_> {
         Ok((build.tip, broken))
     }
 
-    /// Adds as many of `items` as go together with what is there. In `search` of a culprit
-    /// nothing counts but what is checked here: what passed elsewhere may be just what fails.
+    /// Adds as many of `items` as fit with the branch. In a `search` for a culprit only the checks
+    /// run here count: a result that passed elsewhere may be the one that fails.
     fn settle(
         &mut self,
         build: &mut Build<'_>,
@@ -290,7 +291,7 @@ impl Queue<'_> {
             return Ok(());
         };
         let checked = match batch.len() {
-            // Exactly this was checked when the task was done.
+            // Exactly this commit was checked when the task was done.
             1 if !search
                 && self.done[last].commit.as_ref() == Some(&tip)
                 && !self.resolved.contains_key(&last)
@@ -316,7 +317,7 @@ impl Queue<'_> {
         Ok(())
     }
 
-    /// Whether it was left out, or builds on something that was.
+    /// True if it was left out, or builds on something that was.
     fn is_out(&mut self, at: usize) -> bool {
         if !self.reports[at].outcome.is_success() {
             return true;
@@ -334,7 +335,7 @@ impl Queue<'_> {
         true
     }
 
-    /// It has not landed, for a reason that is none of its own.
+    /// Records a task that did not land, for a reason outside of the task.
     fn left(&mut self, at: usize) {
         let outcome = Outcome::Conflict {
             commit: self.done[at].commit.clone().unwrap_or_default(),
@@ -351,7 +352,7 @@ impl Queue<'_> {
         self.events.event(&FanoutEvent::Finished { task, outcome });
     }
 
-    /// It does not go together with the rest: its task is open again, with what was printed.
+    /// Records a result that does not fit with the rest: its task is open again, with the output.
     fn rejected(&mut self, at: usize, printed: &str) {
         let why = format!("together with the others the checks fail: {printed}");
         if let Some(id) = self.prepared.ids[at] {
@@ -367,8 +368,8 @@ impl Queue<'_> {
         self.finished(at, Outcome::VerifyFailed { why });
     }
 
-    /// Checks what is there together with `batch`. A check of the whole that did not pass before
-    /// anything landed says nothing about single results: then it is left out.
+    /// Checks the branch together with `batch`. A check of the whole that failed before anything
+    /// landed says nothing about single results: then it is left out.
     fn check_once_more(
         &mut self,
         build: &mut Build<'_>,
@@ -381,7 +382,7 @@ impl Queue<'_> {
             return Ok(checked);
         }
         if build.whole.as_ref().is_some_and(WholeCheck::compares) {
-            // It knows what failed before.
+            // It knows the earlier failures.
             return Ok(checked);
         }
         let start = build.start.clone();
@@ -395,7 +396,7 @@ impl Queue<'_> {
         self.check(build, commit, &members)
     }
 
-    /// Whether a test fails now that did not fail before anything landed.
+    /// True if a test fails now that did not fail before anything landed.
     fn compare(
         &self,
         build: &Build<'_>,
@@ -408,7 +409,7 @@ impl Queue<'_> {
         }
         if build.before.get().is_none() {
             let checked = self.check(build, &build.start.clone(), &[])?;
-            // It has left what failed, unless not even its set-up could be run.
+            // It left a list of failed tests, unless even its setup could not run.
             build
                 .before
                 .get_or_init(|| Err(checked.err().unwrap_or_default()));
@@ -422,15 +423,15 @@ impl Queue<'_> {
         })
     }
 
-    /// Runs the checks of these tasks, and of the whole, on `commit` in a tree of its own. What
-    /// was printed, if one does not pass.
+    /// Runs the checks of these tasks, and of the whole, on `commit` in a worktree of its own.
+    /// Returns the output of a check that fails.
     fn check(
         &self,
         build: &Build<'_>,
         commit: &str,
         members: &[usize],
     ) -> Result<Result<(), String>, Broken> {
-        // In a file: a command line has a limit.
+        // In a file: a command line has a length limit.
         let scratch = scratch()?;
         let (file, junit) = (
             scratch.path().join("check"),
@@ -501,7 +502,7 @@ fn script(
         part.push_str(command);
         if seen.insert(part.clone()) {
             let words = quoted(&format!("ccb: {of} does not pass: {command}"));
-            // As often as the task's own check may be run.
+            // As many times as the task's own check may run.
             for _ in 0..=again {
                 script.push_str(&format!("(\n{part}\n) || "));
             }
@@ -526,7 +527,7 @@ pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// Something that can be part of a branch's name.
+/// A text that can be part of a branch's name.
 fn clean(text: &str) -> String {
     let kept = |c: char| match c.is_ascii_alphanumeric() || matches!(c, '-' | '_') {
         true => c,

@@ -4,15 +4,15 @@
 //!
 //! | part | what it does |
 //! |---|---|
-//! | [`PlanFile`] | reads a plan; a mistake names its line and what was probably meant |
-//! | [`expand()`] | makes tasks of it, with ids and content keys that follow from what they are about |
+//! | [`PlanFile`] | reads a plan; an error names its line and a likely correction |
+//! | [`expand()`] | makes tasks of it, with ids and content keys that follow from their things |
 //! | [`Shard`] | a part of the tasks, for one of several machines |
-//! | [`Preview`] | what they would do and cost at worst |
-//! | [`Outcome`], [`Report`] | how each task ended, and what the whole came to |
+//! | [`Preview`] | their effects and worst-case cost |
+//! | [`Outcome`], [`Report`] | the outcome of each task, and of the whole |
 //! | [`Results`] | the directory with every form of the report, patches and logs |
-//! | [`apply()`], [`merge_results`] | what can be done with such directories |
-//! | [`FanoutEvent`], [`Progress`] | what happens meanwhile, how far it is, and how long it will take |
-//! | [`run()`] | puts tasks on a board, has the director work through it, lands what is proven |
+//! | [`apply()`], [`merge_results`] | apply or merge such directories |
+//! | [`FanoutEvent`], [`Progress`] | events, progress, and the estimated remaining time |
+//! | [`run()`] | puts tasks on a board, has the director work through it, lands proven results |
 //!
 //! # What it must not know (and where to go instead)
 //!
@@ -27,7 +27,7 @@
 //! ```text
 //! PlanFile ─▶ expand ─▶ PlannedTask, each with its key ─▶ Preview, or run
 //! run ─▶ board.rs puts them on a board ─▶ follow.rs has the director work through it
-//!     ─▶ keep.rs keeps what is proven ─▶ landing.rs lands it together, or finds the culprit
+//!     ─▶ keep.rs keeps proven results ─▶ landing.rs lands it together, or finds the culprit
 //!     ─▶ Report ─▶ Results: JSON, JUnit, SARIF, Markdown, page, patches
 //! ```
 //!

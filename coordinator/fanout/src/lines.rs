@@ -1,4 +1,4 @@
-//! Which line of a plan says what.
+//! Maps the parts of a plan to their lines.
 
 use std::fmt;
 
@@ -39,7 +39,8 @@ impl Lines {
         Self { top: read.ok() }
     }
 
-    /// The line of the thing these steps lead to; of the last one there is, if they lead on.
+    /// The line of the value that these steps lead to; of the last existing one, if they lead
+    /// further.
     pub(super) fn find(&self, steps: &[Step<'_>]) -> Option<usize> {
         self.follow(steps).last().copied()
     }
@@ -89,7 +90,7 @@ impl<'de> Deserialize<'de> for Node {
 
 struct Read;
 
-/// Values are of no interest, only where they are.
+/// The content of values is ignored, only their places matter.
 macro_rules! leaves {
     ($($name:ident: $type:ty),*) => {
         $(fn $name<E>(self, _: $type) -> Result<Node, E> {

@@ -1,4 +1,4 @@
-//! From what a plan says about a task to the task.
+//! Makes a task from its part of a plan.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use super::things::{origins, own_path};
 const MOST_RETRIES: u32 = 20;
 const MOST_CHECK_RETRIES: u32 = 10;
 
-/// Where in the plan a task comes from.
+/// The place in the plan that a task comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// It is one of the `tasks`.
@@ -29,7 +29,7 @@ pub(super) enum Place {
 }
 
 impl Place {
-    /// The way to what is said about it under `key`.
+    /// The path to its value under `key`.
     pub(super) fn steps(self, key: &str) -> Vec<Step<'_>> {
         match self {
             Self::Task(at) => vec![Step::Key("tasks"), Step::At(at), Step::Key(key)],
@@ -43,7 +43,7 @@ impl Place {
     }
 }
 
-/// Makes tasks of what one place of a plan says.
+/// Makes tasks from one place of a plan.
 pub(super) struct Maker<'p> {
     pub(super) file: &'p PlanFile,
     pub(super) basis: &'p Basis,
@@ -55,8 +55,7 @@ pub(super) struct Maker<'p> {
 }
 
 impl Maker<'_> {
-    /// Everything but its key and what it waits for, which is still as written. `item` is the
-    /// thing it is about.
+    /// The task without its key and with its dependencies as written. `item` is its thing.
     pub(super) fn task(&self, id: &str, item: Option<&Item>) -> Result<PlannedTask, FanoutError> {
         self.check_name(id)?;
         let (spec, defaults) = (self.spec, &self.file.plan.defaults);
@@ -112,7 +111,7 @@ impl Maker<'_> {
         })
     }
 
-    /// The id of the task of this thing, where the plan says one.
+    /// The id of the task of this thing, if the plan has one.
     pub(super) fn own_id(&self, item: &Item) -> Result<Option<String>, FanoutError> {
         let id = self.spec.id.as_ref();
         id.map(|id| self.text("id", id, Some(item))).transpose()
@@ -139,7 +138,7 @@ impl Maker<'_> {
         })
     }
 
-    /// The line that says `key` for the task: its own, or that of the defaults.
+    /// The line of `key` for the task: its own, or that of the defaults.
     fn line(&self, key: &str) -> Option<usize> {
         let own = self.place.steps(key);
         let defaults = [Step::Key("defaults"), Step::Key(key)];
@@ -258,7 +257,7 @@ impl Maker<'_> {
         Ok(agent.cloned())
     }
 
-    /// A name that nothing has is told now, not when the task begins.
+    /// Reports an unknown name now, not when the task begins.
     fn known(
         &self,
         key: &str,
@@ -294,7 +293,7 @@ impl Maker<'_> {
 }
 
 fn one_line(text: &str) -> String {
-    // What a tool found may be quoted with whatever was in the file.
+    // A tool may quote any text of the file in its finding.
     let apart = |c: char| c.is_whitespace() || c.is_control();
     let words: Vec<&str> = text.split(apart).filter(|word| !word.is_empty()).collect();
     words.join(" ")

@@ -1,4 +1,4 @@
-//! `manifest.json`: which files belong to the results, and what is in them.
+//! `manifest.json`: the files of the results, with their hashes.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -22,7 +22,7 @@ pub struct Manifest {
     pub v: u64,
     /// The commit everything started from.
     pub base: String,
-    /// Whether the run came to its end; until then only its name is claimed here.
+    /// True if the run came to its end; until then only its name is claimed here.
     pub complete: bool,
     /// Every file but this one.
     pub files: Vec<Entry>,
@@ -38,7 +38,7 @@ pub struct Entry {
     pub path: String,
     /// The SHA-256 of its bytes.
     pub sha256: String,
-    /// How many there are.
+    /// The size in bytes.
     pub bytes: u64,
 }
 
@@ -50,7 +50,7 @@ pub struct PatchEntry {
     pub task: String,
     /// The file.
     pub path: String,
-    /// The commit it ends in where it was made.
+    /// The commit of the result.
     pub commit: String,
 }
 
@@ -59,9 +59,9 @@ pub struct PatchEntry {
 pub struct Loaded {
     /// Where they are.
     pub dir: PathBuf,
-    /// Which files there are.
+    /// The list of files.
     pub manifest: Manifest,
-    /// What became of the plan.
+    /// The report of the plan.
     pub report: Report,
 }
 
@@ -175,7 +175,7 @@ pub(super) fn wrong(path: &Path, why: impl Into<String>) -> FanoutError {
     }
 }
 
-/// Whether a name leads to something in the directory and nowhere else.
+/// True if a name leads to something in the directory and nowhere else.
 fn is_inside(name: &str) -> bool {
     let mut parts = Path::new(name).components();
     !name.is_empty() && parts.all(|part| matches!(part, Component::Normal(_)))

@@ -5,9 +5,10 @@ use std::fmt::Write;
 use super::outcome::Outcome;
 use super::report::{Report, TaskReport};
 
-/// So many tasks have a row, those that need attention first; the rest is in the other files.
+/// Maximum number of tasks with a row, those that need attention first; the other files have the
+/// rest.
 const MOST_ROWS: usize = 200;
-/// So many tasks are drawn.
+/// Maximum number of tasks in the drawing.
 const MOST_DRAWN: usize = 60;
 const TAIL_LINES: usize = 30;
 
@@ -133,7 +134,7 @@ fn details(text: &mut String, report: &Report, task: &TaskReport) {
     writeln!(text, "\n</details>").ok();
 }
 
-/// The graph, where it says something and can be drawn.
+/// The graph, if it is useful and can be drawn.
 fn drawing(text: &mut String, report: &Report) {
     let edges = report.tasks.iter().any(|task| !task.depends_on.is_empty());
     if !edges || report.tasks.len() > MOST_DRAWN {
@@ -159,7 +160,7 @@ fn short(commit: &str) -> &str {
     commit.get(..12).unwrap_or(commit)
 }
 
-/// Milliseconds as people say them.
+/// Milliseconds in a form for people.
 pub fn time(ms: u64) -> String {
     match ms {
         0..1000 => format!("{ms} ms"),
@@ -186,7 +187,7 @@ fn inline(text: &str) -> String {
         }
         out.push(c);
     }
-    // Nobody is called by the text of a task.
+    // The text of a task must not mention a user.
     out.replace('@', "@\u{200b}")
 }
 

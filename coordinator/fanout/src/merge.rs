@@ -1,4 +1,4 @@
-//! Several results made one: the parts of a plan that ran on several machines.
+//! Merges several results into one: the parts of a plan that ran on several machines.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub fn merge_results(
     secrets: Arc<Secrets>,
     page: Option<PageOf<'_>>,
 ) -> Result<Report, FanoutError> {
-    // A part whose job died has begun and said nothing: the others are worth a report.
+    // A part whose job died has begun and reported nothing: the others still make a report.
     let unfinished = |dir: &&PathBuf| {
         let manifest = Manifest::load(dir).ok().flatten();
         manifest.is_some_and(|manifest| !manifest.complete)
@@ -64,9 +64,9 @@ pub fn merge_results(
 impl Report {
     /// One report of several parts of a plan.
     ///
-    /// They must start from the same commit. Of a task that is in several, with the same
-    /// content, the best outcome counts: it was done once, wherever that was. A part that is not
-    /// there is a failure, by its name.
+    /// They must start from the same commit. For a task that is in several parts with the same
+    /// content, the best outcome counts: it was done once, in any of them. A missing part is a
+    /// failure with its name.
     pub fn merge(parts: Vec<Self>) -> Result<Self, FanoutError> {
         let missing = missing_shards(&parts)?;
         let mut parts = parts.into_iter();
@@ -85,7 +85,7 @@ impl Report {
             whole.take(part)?;
         }
         whole.shard = None;
-        // What was missing before may be here now.
+        // A part that was missing before may be here now.
         let said = |broken: &String| broken.starts_with(MISSING);
         whole.broken = whole.broken.filter(|broken| !said(broken));
         if !missing.is_empty() {
@@ -126,7 +126,7 @@ impl Report {
     }
 }
 
-/// Which of two outcomes of the same task says more.
+/// The more informative of two outcomes of the same task has the higher rank.
 fn rank(outcome: &Outcome) -> u8 {
     match outcome {
         Outcome::Proven { .. } => 6,
@@ -138,10 +138,10 @@ fn rank(outcome: &Outcome) -> u8 {
     }
 }
 
-/// How the words about missing parts begin.
+/// The beginning of a text about missing parts.
 const MISSING: &str = "no results of shard ";
 
-/// The parts of the plan that none of these is, if they are parts of one.
+/// The missing parts of the plan, if these are parts of one.
 fn missing_shards(parts: &[Report]) -> Result<Vec<String>, FanoutError> {
     let different = |why: String| Err(FanoutError::Merge { why });
     let mut count: Option<u32> = None;
@@ -173,7 +173,7 @@ fn missing_shards(parts: &[Report]) -> Result<Vec<String>, FanoutError> {
             Some(own) => {
                 there.insert(own.index);
             }
-            // It is of several: all but those that were missing.
+            // It is a merged report: it has all parts except the missing ones.
             None => there.extend(
                 (1..=all).filter(|index| !missing.iter().any(|shard| shard.index == *index)),
             ),

@@ -1,9 +1,9 @@
-//! How a task ended. Every way has a name of its own in every report.
+//! The outcomes of a task. Each has a name of its own in every report.
 
 use director::Verdict;
 use serde::{Deserialize, Serialize};
 
-/// How a task ended.
+/// The outcome of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
     tag = "kind",
@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 )]
 #[expect(missing_docs, reason = "the names say what the fields are")]
 pub enum Outcome {
-    /// Its check passed, in its tree, at this commit.
+    /// Its check passed, in its worktree, at this commit.
     Proven {
         /// The commit, by its full name.
         commit: String,
     },
-    /// It was proven by an earlier run with the same content.
+    /// An earlier run with the same content proved it.
     Cached {
-        /// The commit of then; none if nothing had to change.
+        /// The earlier commit; `None` if nothing had to change.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         commit: Option<String>,
     },
@@ -27,22 +27,22 @@ pub enum Outcome {
     Unchecked { commit: String },
     /// Nothing was changed.
     NoChange {
-        /// Whether its check passed all the same.
+        /// True if its check passed nevertheless.
         proven: bool,
     },
     /// The agent failed.
     Failed {
-        /// In its words.
+        /// The agent's message.
         why: String,
     },
-    /// The agent was done, but the check did not pass.
+    /// The agent finished, but the check failed.
     VerifyFailed {
         /// How the check ended.
         why: String,
     },
     /// It changed files that it must not change.
     OutOfBounds {
-        /// These.
+        /// The files.
         files: Vec<String>,
     },
     /// The check could not be run: its program is not there.
@@ -55,58 +55,59 @@ pub enum Outcome {
         /// The limit.
         after_ms: u64,
     },
-    /// It used up its budget.
+    /// It exhausted its budget.
     Budget {
-        /// Which one.
+        /// The budget.
         why: String,
     },
-    /// The provider gives no more for now.
+    /// The provider's quota is exhausted for now.
     Quota {
-        /// In its words.
+        /// The provider's message.
         why: String,
     },
-    /// It is proven, but does not go together with what has landed.
+    /// It is proven, but does not fit with landed work.
     Conflict {
-        /// The commit that is left to land.
+        /// The commit that has still to land.
         commit: String,
-        /// What both sides changed.
+        /// The files that both sides changed.
         files: Vec<String>,
-        /// The tasks whose results it conflicts with; none if it is what was on the branch before.
+        /// The tasks whose results it conflicts with; empty if it conflicts with the original
+        /// branch.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         with: Vec<String>,
         /// The same files with the lines, as far as they are known: `src/a.rs:3-5`.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         places: Vec<String>,
     },
-    /// It was never started.
+    /// The task never started.
     Skipped { why: Skip },
     /// It was stopped from outside.
     Killed {
-        /// By whom or what.
+        /// The name or reason that stopped it.
         why: String,
     },
-    /// Something in ccb itself went wrong.
+    /// An error in ccb itself.
     Internal { why: String },
 }
 
-/// Why a task was not started.
+/// The reason why a task never started.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Skip {
-    /// One it depends on did not succeed.
+    /// A task it depends on did not succeed.
     Dependency {
-        /// Which.
+        /// The id of that task.
         task: String,
     },
     /// Too many others failed (`--max-failures`).
     MaxFailures,
     /// One of the first few failed (`--canary`).
     Canary,
-    /// The time for everything was up (`--deadline`).
+    /// The time of the run was over (`--deadline`).
     Deadline,
-    /// The money for everything was spent (`--budget`).
+    /// The money of the run was spent (`--budget`).
     Budget,
-    /// The provider gives no more for now.
+    /// The provider's quota is exhausted for now.
     Quota,
     /// The run was interrupted.
     Interrupted,
@@ -151,7 +152,7 @@ impl Outcome {
         }
     }
 
-    /// The mark that stands for it everywhere.
+    /// The mark that represents it everywhere.
     pub fn mark(&self) -> &'static str {
         match self {
             Self::Skipped { .. } => "○",
@@ -162,7 +163,7 @@ impl Outcome {
         }
     }
 
-    /// Whether those that depend on it can go on.
+    /// True if its dependents can start.
     pub fn is_success(&self) -> bool {
         matches!(
             self,
@@ -184,7 +185,7 @@ impl Outcome {
         }
     }
 
-    /// What its kind means, whatever the task.
+    /// The meaning of its kind, whatever the task.
     pub fn meaning(&self) -> &'static str {
         match self {
             Self::Proven { .. } => "its check passed",
@@ -205,7 +206,7 @@ impl Outcome {
         }
     }
 
-    /// What there is to say about it, in a sentence.
+    /// A description in one sentence.
     pub fn words(&self) -> String {
         match self {
             Self::Proven { .. } => "its check passed".into(),
@@ -282,7 +283,7 @@ impl Skip {
 }
 
 impl Outcome {
-    /// What the task contributes to the whole.
+    /// The task's part in the verdict of the run.
     pub fn verdict(&self) -> Verdict {
         match self {
             Self::Internal { .. } => Verdict::Internal,
@@ -292,11 +293,11 @@ impl Outcome {
                 why: Skip::Budget | Skip::Deadline,
             } => Verdict::Budget,
             Self::Conflict { .. } => Verdict::Conflicts,
-            // What it depends on says itself what it was.
+            // The dependency's outcome itself counts.
             Self::Skipped {
                 why: Skip::Dependency { .. },
             } => Verdict::Done,
-            // So does the run's own ending.
+            // The run's own ending counts.
             Self::Skipped {
                 why: Skip::Interrupted,
             } => Verdict::Done,

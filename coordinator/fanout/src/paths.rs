@@ -1,16 +1,16 @@
 //! Paths of inputs, made relative to the repository.
 //!
-//! Tools write where a finding is in many ways: from the top of the repository, from the root of
-//! the file system, as a URI. A task works in a worktree of its own, so the only path that means
-//! the right file there is one from the top. An absolute one would lead out of the worktree, into
-//! the checkout of whoever runs the plan.
+//! Tools write the place of a finding in many ways: from the top of the repository, from the root
+//! of the file system, as a URI. A task works in a worktree of its own, so the only path that means
+//! the right file there is one from the top. An absolute path would lead out of the worktree, into
+//! the checkout in which the user runs the plan.
 
 use std::path::{Component, Path, PathBuf};
 
 /// The checkout that paths of inputs mean.
 #[derive(Debug, Clone, Default)]
 pub struct Checkout {
-    /// Its top, as git and as the caller call it, without symbolic links first.
+    /// Its top by the names of git and of the caller, without symbolic links first.
     tops: Vec<PathBuf>,
 }
 
@@ -38,7 +38,7 @@ impl Checkout {
         self.of_path(given)
     }
 
-    /// The same of what is a URI in any case, so that `%20` is a space.
+    /// The same for a URI, in which `%20` is a space.
     pub(super) fn relative_uri(&self, uri: &str) -> Result<String, String> {
         match scheme_of(uri) {
             Some(_) => self.relative(uri),
@@ -70,7 +70,7 @@ impl Checkout {
             return Err("is a path of Windows, outside of this repository".into());
         }
         let path = match given.contains('\\') && !self.holds(given) {
-            // As tools on Windows write it.
+            // The form of tools on Windows.
             true => given.replace('\\', "/"),
             false => given.to_owned(),
         };
@@ -97,7 +97,7 @@ impl Checkout {
         self.tops.iter().any(|top| top.join(given).exists())
     }
 
-    /// By one of the names of the top, or by where it really is.
+    /// By one of the names of the top, or by its real path.
     fn of_absolute(&self, path: &Path) -> Option<PathBuf> {
         let plain = normal_absolute(path);
         let below = |path: &Path| {
@@ -107,7 +107,7 @@ impl Checkout {
         below(&plain).or_else(|| below(&really(&plain)?))
     }
 
-    /// Whether something on the way is a link to a place that is not in the checkout.
+    /// True if something on the way is a link to a place that is not in the checkout.
     fn leads_out(&self, inside: &Path) -> bool {
         let Some(top) = self.tops.first() else {
             return false;
@@ -116,8 +116,8 @@ impl Checkout {
         real.is_some_and(|real| !real.starts_with(top))
     }
 
-    /// Text that names files of the checkout by their whole paths, such as what a test printed,
-    /// with paths from the top: an agent would follow the others out of its worktree.
+    /// Replaces absolute paths of files in the checkout, such as in a test's output, by paths from
+    /// the top: an agent would follow the absolute ones out of its worktree.
     pub(super) fn without_top(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for top in &self.tops {
@@ -158,7 +158,7 @@ fn scheme_of(given: &str) -> Option<&str> {
     (valid && scheme != "file" && rest.starts_with("//")).then_some(scheme)
 }
 
-/// A relative path without `.` and `..`; none if it leads above its start.
+/// A relative path without `.` and `..`; `None` if it leads above its start.
 fn normal(path: &Path) -> Option<PathBuf> {
     let mut out = PathBuf::new();
     for part in path.components() {
@@ -190,7 +190,7 @@ fn normal_absolute(path: &Path) -> PathBuf {
     out
 }
 
-/// Where a path leads once links are followed, as far as it exists.
+/// The path after following links, as far as it exists.
 fn really(path: &Path) -> Option<PathBuf> {
     let there = path.ancestors().find_map(|dir| {
         let real = dir.canonicalize().ok()?;

@@ -1,4 +1,4 @@
-//! What a plan may say, key by key. The published schema is made from these types.
+//! The keys of a plan. The published schema is made from these types.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -24,18 +24,18 @@ pub struct Plan {
     pub schema: Option<String>,
     /// The version of this format: 1.
     pub v: Option<u64>,
-    /// What the run is called in reports.
+    /// The name of the run in reports.
     pub name: Option<String>,
-    /// What holds for every task that does not say otherwise.
+    /// Values for every task that sets no others.
     pub defaults: Defaults,
-    /// What has to pass on what lands, besides the checks of the tasks: a command, or
+    /// The check that landing results must pass, besides the checks of the tasks: a command, or
     /// `{no-new-failures: …}`. `--check` takes its place.
     pub check: Option<CheckSpec>,
-    /// Patterns of files that no task may change, besides what is protected by default (CI
-    /// configuration, git's own files, the program of the check). `!pattern` takes back.
+    /// Patterns of files that no task may change, besides those protected by default (CI
+    /// configuration, git's own files, the program of the check). `!pattern` removes a protection.
     pub protect: Texts,
-    /// How many failed tasks keep their worktrees. Of all others the commit and the patch are kept.
-    /// Default 20.
+    /// Number of failed tasks that keep their worktrees. All other failed tasks keep only the
+    /// commit and the patch. Default 20.
     #[serde(alias = "keep-failed")]
     pub keep_failed: Option<usize>,
     /// Tasks, one by one.
@@ -44,38 +44,38 @@ pub struct Plan {
     pub foreach: Vec<Foreach>,
 }
 
-/// What holds for every task that does not say otherwise.
+/// Values for every task that sets no others.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Defaults {
-    /// What runs the agents: shell, claude, codex, opencode, …, or one of the settings.
+    /// The runtime of the agents: shell, claude, codex, opencode, …, or one of the settings.
     pub runtime: Option<String>,
-    /// The model agents use.
+    /// The model of the agents.
     pub model: Option<String>,
     /// The type of agent.
     pub agent: Option<String>,
-    /// The command that proves a task: run in its tree, at its commit; exit code 0 is a pass.
+    /// The command that proves a task: run in its worktree, at its commit; exit code 0 is a pass.
     pub verify: Option<String>,
-    /// How often a task is tried again after it failed (0 to 20). Default 1.
+    /// Number of retries after a failure (0 to 20). Default 1.
     #[schemars(range(min = 0, max = 20))]
     pub retries: Option<u32>,
-    /// What one attempt may cost.
+    /// The budget of one attempt.
     pub budget: Option<Budget>,
     /// Where agents work. Default worktree.
     pub isolation: Option<TaskIsolation>,
-    /// Patterns of the files that a task's result depends on. With them, what was proven counts as
-    /// long as these files are the same, also at another base commit; without, only at the same
-    /// one. Tasks that depend on others always need the same one.
+    /// Patterns of the files that a task's result depends on. With them, a proven result counts as
+    /// long as these files are the same, also at another base commit; without them, only at the
+    /// same one. Tasks that depend on others always need the same base commit.
     pub inputs: Texts,
     /// The commit everything starts from. Default HEAD.
     pub base: Option<String>,
-    /// How long one attempt may take: seconds, or text such as 90s, 10m, 1h30m.
+    /// Time limit of one attempt: seconds, or text such as 90s, 10m, 1h30m.
     pub timeout: Option<Span>,
     /// Environment variables for agents and checks.
     #[schemars(with = "BTreeMap<String, Scalar>")]
     pub env: BTreeMap<String, String>,
-    /// How often a check that fails is run again on the same commit (0 to 10). A check that
-    /// passes then counts, and the task is reported as flaky. Default 0.
+    /// Number of times a failed check is repeated on the same commit (0 to 10). A check that passes
+    /// then counts, and the task is reported as flaky. Default 0.
     #[serde(alias = "check-retries")]
     #[schemars(range(min = 0, max = 10))]
     pub check_retries: Option<u32>,
@@ -85,58 +85,59 @@ pub struct Defaults {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct TaskSpec {
-    /// Its name in the plan and in reports: letters, digits, '.', '_', '-'; at most 64. In a
-    /// template it may be left out: it is then made from the thing the task is about.
+    /// The id in the plan and in reports: letters, digits, '.', '_', '-'; at most 64. In a template
+    /// it may be left out: then ccb makes it from the task's thing.
     pub id: Option<String>,
-    /// What is to be done, in one line.
+    /// The task in one line.
     pub subject: Option<String>,
-    /// What an agent is told. Either this or `run`.
+    /// The prompt of the agent. Either this or `run`.
     pub prompt: Option<String>,
     /// A shell command that does the work; needs no model. Either this or `prompt`.
     pub run: Option<String>,
     /// Tasks that must be done first; the id of a `foreach` means all of its tasks.
     pub depends_on: Texts,
-    /// The files or directories it may change; those who share some are kept apart. One that
-    /// changes others is out of bounds.
+    /// The files or directories it may change; tasks that share some do not run at the same time. A
+    /// task that changes others is out of bounds.
     pub paths: Texts,
-    /// Patterns of files it may not change, besides those of the plan. `!pattern` takes back.
+    /// Patterns of files it may not change, besides those of the plan. `!pattern` removes a
+    /// protection.
     pub protect: Texts,
-    /// The command that proves it; an empty one means that there is none.
+    /// The command that proves it; an empty one means no check.
     pub verify: Option<String>,
     /// The type of agent.
     pub agent: Option<String>,
-    /// What runs the agent.
+    /// The runtime of the agent.
     pub runtime: Option<String>,
-    /// The model the agent uses.
+    /// The model of the agent.
     pub model: Option<String>,
-    /// Higher ones start first. Default 0.
+    /// Tasks with a higher number start first. Default 0.
     pub priority: Option<i64>,
     /// Environment variables, besides those of the defaults.
     #[schemars(with = "BTreeMap<String, Scalar>")]
     pub env: BTreeMap<String, String>,
-    /// How often it is tried again after it failed (0 to 20).
+    /// Number of retries after a failure (0 to 20).
     #[schemars(range(min = 0, max = 20))]
     pub retries: Option<u32>,
-    /// What one attempt may cost.
+    /// The budget of one attempt.
     pub budget: Option<Budget>,
-    /// How long one attempt may take.
+    /// Time limit of one attempt.
     pub timeout: Option<Span>,
     /// Where the agent works.
     pub isolation: Option<TaskIsolation>,
     /// Patterns of the files that its result depends on, in place of those of the defaults.
     pub inputs: Texts,
-    /// How often its check is run again on the same commit when it fails (0 to 10).
+    /// Number of times a failed check is repeated on the same commit (0 to 10).
     #[serde(alias = "check-retries")]
     #[schemars(range(min = 0, max = 10))]
     pub check_retries: Option<u32>,
 }
 
-/// A list of things, and the task there is for each of them. Exactly one of `files`, `lines`,
-/// `jsonl`, `junit` and `sarif` says what the things are.
+/// A list of things, with one task for each. Exactly one of `files`, `lines`, `jsonl`, `junit` and
+/// `sarif` gives the list.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Foreach {
-    /// What others call all of its tasks in `dependsOn`; also the start of their ids.
+    /// The name of all its tasks in `dependsOn`; also the start of their ids.
     #[serde(default)]
     pub id: Option<String>,
     /// Files of the base commit that match one of these patterns.
@@ -151,7 +152,7 @@ pub struct Foreach {
     /// The lines of this file, each a JSON object; "-" is standard input.
     #[serde(default)]
     pub jsonl: Option<String>,
-    /// The tests that failed, by a JUnit report; "-" is standard input.
+    /// The failed tests of a JUnit report; "-" is standard input.
     #[serde(default)]
     pub junit: Option<Texts>,
     /// The findings of a SARIF log; "-" is standard input.
@@ -167,41 +168,41 @@ pub struct Foreach {
     /// But not those whose task's id is one of these, or matches one of these patterns.
     #[serde(default)]
     pub skip: Texts,
-    /// So many of them, chosen by their content: the same ones every time.
+    /// Number of things to choose by their content: the same ones every time.
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub sample: Option<usize>,
-    /// At most so many of them, the first ones.
+    /// Maximum number of things, the first ones.
     #[serde(default)]
     #[schemars(range(min = 1))]
     pub limit: Option<usize>,
-    /// What becomes of a thing whose file lies outside of the repository. Default refuse.
+    /// The treatment of a thing whose file lies outside of the repository. Default refuse.
     #[serde(default)]
     pub outside: Option<Outside>,
-    /// The task for each, with `{{name}}` where something of the thing belongs.
+    /// The task for each thing, with `{{name}}` for the thing's values.
     pub task: TaskSpec,
 }
 
-/// What becomes of a thing whose file lies outside of the repository.
+/// The treatment of a thing whose file lies outside of the repository.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Outside {
-    /// The plan is refused, and the thing is named.
+    /// ccb refuses the plan and names the thing.
     #[default]
     Refuse,
-    /// The thing is left out, which is noted.
+    /// ccb leaves the thing out and notes that.
     Skip,
 }
 
-/// What one attempt may cost.
+/// The budget of one attempt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Budget {
-    /// In US dollars.
+    /// US dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0))]
     pub usd: Option<f64>,
-    /// In tokens, read and written together.
+    /// Tokens, read and written together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
 }
@@ -214,7 +215,7 @@ pub enum TaskIsolation {
     /// In a git worktree of its own.
     #[default]
     Worktree,
-    /// In the repository itself, one at a time: nothing of it can be taken back.
+    /// In the repository itself, one task at a time: ccb cannot undo its changes.
     None,
 }
 
@@ -270,7 +271,7 @@ impl JsonSchema for Texts {
     }
 }
 
-/// A text, or what is written without quotes and stands for itself: a number, true, false.
+/// A text, or an unquoted value that stands for itself: a number, true, false.
 #[derive(Debug)]
 struct Scalar;
 

@@ -1,11 +1,11 @@
-//! What a plan would do, without doing it.
+//! The effects of a plan, without running it.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::task::{PlannedTask, Work, graph};
 
-/// The tasks with everything that can be said about them beforehand.
+/// The tasks with all facts that are known beforehand.
 #[derive(Debug, Clone)]
 pub struct Preview {
     /// The commit they start from.
@@ -16,27 +16,27 @@ pub struct Preview {
     pub levels: Vec<Vec<String>>,
     /// The longest chain, counted in tasks.
     pub critical_path: Vec<String>,
-    /// What they cost at worst.
+    /// The worst-case cost.
     pub worst: Worst,
-    /// What is likely to go wrong.
+    /// Likely problems.
     pub warnings: Vec<String>,
 }
 
-/// What everything costs if every attempt is needed and uses its whole budget.
+/// The cost if every attempt is needed and uses its whole budget.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Worst {
-    /// How many attempts.
+    /// Number of attempts.
     pub attempts: u64,
-    /// US dollars of those with a limit in money.
+    /// US dollars, for tasks with a limit in money.
     pub usd: f64,
-    /// Tokens of those with a limit in tokens.
+    /// Tokens, for tasks with a limit in tokens.
     pub tokens: u64,
-    /// Tasks for an agent that nothing limits.
+    /// Number of tasks whose agent has no limit.
     pub unlimited: usize,
 }
 
 impl Preview {
-    /// Of `tasks` that start from `base`. `finds` says whether there is a program of that name.
+    /// Previews `tasks` that start from `base`. `finds` is true if a program of that name exists.
     pub fn new(base: &str, tasks: Vec<PlannedTask>, finds: &dyn Fn(&str) -> bool) -> Self {
         let graph = graph(&tasks);
         let name = |at: &usize| tasks[*at].id.clone();

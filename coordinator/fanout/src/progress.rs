@@ -1,4 +1,4 @@
-//! How far a run is, and how long it will still take: from events, with no clock of its own.
+//! The progress of a run and its estimated remaining time: from events, with no clock of its own.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use super::event::{FanoutEvent, PlannedEvent};
 use super::graph::Graph;
 use super::outcome::Outcome;
 
-/// Where a task is.
+/// The stage of a task.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(missing_docs, reason = "the names say what the fields are")]
 pub enum Stage {
@@ -14,7 +14,7 @@ pub enum Stage {
     Waiting,
     /// An agent works on it.
     Running {
-        /// Since when, in milliseconds of whoever passes events.
+        /// The start in milliseconds, on the clock of the events.
         since_ms: u64,
         agent: String,
         attempt: u32,
@@ -30,15 +30,15 @@ pub enum Stage {
 pub struct Progress {
     /// The tasks, in the order of the plan.
     pub tasks: Vec<PlannedEvent>,
-    /// Where each of them is.
+    /// The stage of each task.
     pub stages: Vec<Stage>,
-    /// How long those took that ran and succeeded, in milliseconds.
+    /// The durations of tasks that ran and succeeded, in milliseconds.
     pub measured: Vec<u64>,
-    /// Why nothing new is started, if so.
+    /// The reason why no new task starts; `None` if tasks start.
     pub paused: Option<String>,
-    /// How many landed.
+    /// Number of landed tasks.
     pub landed: usize,
-    /// How many run at once at most.
+    /// Maximum number of tasks that run at the same time.
     pub jobs: usize,
     graph: Graph,
     places: HashMap<String, usize>,
@@ -62,7 +62,7 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// Takes in what happened at `now_ms`. An event about an unknown task changes nothing.
+    /// Applies an event at `now_ms`. An event about an unknown task changes nothing.
     pub fn take(&mut self, event: &FanoutEvent, now_ms: u64) {
         match event {
             FanoutEvent::Planned { tasks, jobs, .. } => {
@@ -106,7 +106,7 @@ impl Progress {
             }
             FanoutEvent::Finished { task, outcome } => {
                 let Some(at) = self.place(task) else { return };
-                // What was cached says nothing about how long work takes.
+                // A cached task says nothing about durations.
                 let ran = self.started[at].filter(|_| outcome.is_success());
                 self.measured
                     .extend(ran.map(|from| now_ms.saturating_sub(from)));
@@ -123,7 +123,7 @@ impl Progress {
         self.places.get(task).copied()
     }
 
-    /// What is known of a task.
+    /// The task of this id, if known.
     pub fn task(&self, id: &str) -> Option<&PlannedEvent> {
         self.place(id).map(|at| &self.tasks[at])
     }
@@ -141,7 +141,7 @@ impl Progress {
         running
     }
 
-    /// How many succeeded, and how many ended otherwise.
+    /// The numbers of tasks that succeeded, and that ended otherwise.
     pub fn ended(&self) -> (usize, usize) {
         self.stages
             .iter()
@@ -152,12 +152,12 @@ impl Progress {
             })
     }
 
-    /// How long it will still take, in milliseconds; unknown until something was measured.
+    /// The estimated remaining time in milliseconds; `None` until a duration is known.
     pub fn eta_ms(&self, now_ms: u64) -> Option<u64> {
         let typical = median(&self.measured)?;
         let left = |at: usize| match &self.stages[at] {
             Stage::Waiting => typical,
-            // What takes longer than usual may well be about to end.
+            // A task that takes longer than usual may be about to end.
             Stage::Running { since_ms, .. } => {
                 let so_far = now_ms.saturating_sub(*since_ms);
                 typical.saturating_sub(so_far).max(typical / 10)
@@ -168,8 +168,8 @@ impl Progress {
     }
 }
 
-/// How long work of this shape takes at least: no less than its longest chain, and no less than
-/// all of it shared among `jobs`.
+/// Minimum duration of work of this shape: at least its longest chain, and at least all of it
+/// shared among `jobs`.
 pub fn remaining(graph: &Graph, left: impl Fn(usize) -> u64, jobs: usize) -> u64 {
     let (chain, _) = graph.longest(&left);
     let all: u64 = (0..graph.before.len()).map(&left).sum();

@@ -1,4 +1,5 @@
-//! Files that a task must not change: those of the plan, and what would weaken its proof.
+//! Files that a task must not change: those of the plan, and those whose change would weaken its
+//! proof.
 
 use std::collections::HashSet;
 
@@ -14,8 +15,8 @@ const INTERPRETERS: &[&str] = &[
     "sh", "zsh",
 ];
 
-/// Puts in front of what each task says itself: what is usual, the files its check runs, and what
-/// the plan says. What comes later can take back what came before.
+/// Adds rules before each task's own rules: the defaults, the files its check runs, and the plan's
+/// rules. A later rule can remove an earlier one.
 pub(super) fn add(
     tasks: &mut [PlannedTask],
     plan: &[String],
@@ -33,7 +34,7 @@ pub(super) fn add(
             let tracked = tracked.as_ref();
             tracked.is_some_and(|tracked| tracked.contains(std::path::Path::new(file)))
         };
-        // What the task says it changes is its work, whatever its check is.
+        // The files that the task declares are its work, whatever its check is.
         let own = |file: &&str| task.paths.iter().any(|path| path == file);
         let run = run
             .into_iter()
@@ -59,8 +60,8 @@ fn escaped(file: &str) -> String {
     text
 }
 
-/// The files a command plainly runs: a program with a path, or what an interpreter is given. Files
-/// that it only looks at are often what the task is about.
+/// The files a command plainly runs: a program with a path, or the argument of an interpreter.
+/// Files that it only reads are often the subject of the task.
 fn files_run(command: &str) -> Vec<&str> {
     let ends = |c: char| matches!(c, ';' | '|' | '&' | '(' | ')' | '\n' | '{' | '}');
     let mut found = Vec::new();

@@ -9,9 +9,9 @@ use super::plan::{PLAN_VERSION, Plan};
 /// A plan and the text it was read from.
 #[derive(Debug, Clone)]
 pub struct PlanFile {
-    /// What it says.
+    /// The parsed plan.
     pub plan: Plan,
-    /// What it is called in messages.
+    /// The name in messages.
     pub name: String,
     /// For finding lines.
     text: String,
@@ -43,7 +43,7 @@ impl PlanFile {
         }
     }
 
-    /// A mistake in what these steps lead to.
+    /// A mistake in the value that these steps lead to.
     pub(super) fn wrong(&self, at: &[Step<'_>], why: String) -> FanoutError {
         self.wrong_at(self.line(at), why, None)
     }
@@ -61,13 +61,13 @@ impl PlanFile {
         }
     }
 
-    /// The line of what these steps lead to, or of what is nearest above it.
+    /// The line of the value that these steps lead to, or of the nearest one above it.
     pub(super) fn line(&self, at: &[Step<'_>]) -> Option<usize> {
-        // Only somebody with a mistake asks, so the text is read again.
+        // Only an error needs it, so the text is read again.
         Lines::of(&self.text).find(at)
     }
 
-    /// The line of exactly what these steps lead to.
+    /// The line of exactly the value that these steps lead to.
     pub(super) fn exact_line(&self, at: &[Step<'_>]) -> Option<usize> {
         Lines::of(&self.text).exact(at)
     }
@@ -122,7 +122,7 @@ fn yaml(text: &str) -> Result<Plan, Mistake> {
     })
 }
 
-/// What a reader of the plan understands of what its parser says.
+/// A parser's message in the words of a plan's author.
 fn plain_words(words: &str) -> String {
     match words {
         "expected mapping start" => "there should be keys and values here, `key: value`".into(),
@@ -133,7 +133,7 @@ fn plain_words(words: &str) -> String {
     }
 }
 
-/// The same where it is about numbers: whoever writes a plan does not know Rust's names for them.
+/// The same for numbers: an author does not know Rust's names for them.
 fn numbers(words: &str) -> String {
     for (name, plain) in [
         ("u32", "a whole number"),
@@ -157,12 +157,12 @@ fn numbers(words: &str) -> String {
     words.to_owned()
 }
 
-/// A message in one line, without the place at its end, which is told before it.
+/// A message in one line, without the place at its end, which ccb writes before it.
 fn without_place(whole: &str) -> String {
     let lines: Vec<&str> = whole.lines().map(str::trim).collect();
     let words = lines.join(" ");
     match words.rsplit_once(" at line ") {
-        // Not where the text itself says so.
+        // Not if the text itself contains one.
         Some((before, after)) if is_place(after) => before.to_owned(),
         _ => words,
     }
@@ -175,7 +175,7 @@ fn is_place(text: &str) -> bool {
     parts.is_some_and(|(line, column)| digits(line) && digits(column))
 }
 
-/// JSON is YAML, too, and there a number may stand for a text, as the schema says.
+/// JSON is also YAML, and there a number may stand for a text, as the schema says.
 fn json(text: &str) -> Result<Plan, Mistake> {
     let is_json = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
     strict_json(text).or_else(|mistake| match is_json {
@@ -206,7 +206,7 @@ fn strict_json(text: &str) -> Result<Plan, Mistake> {
     })
 }
 
-/// An unknown key is told together with the nearest right one.
+/// Reports an unknown key together with the nearest right one.
 fn unknown_key(line: Option<usize>, key: &str, known: &[&str]) -> Mistake {
     let hint = store::did_you_mean(
         key,

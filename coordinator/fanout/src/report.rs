@@ -1,4 +1,4 @@
-//! What became of a plan: the truth that every other form of report is made from.
+//! The report of a plan: all other forms of report are made from it.
 
 use std::collections::BTreeMap;
 
@@ -17,24 +17,24 @@ use super::task::PlannedTask;
 /// The newest format of reports this version knows.
 pub const REPORT_VERSION: u64 = 1;
 
-/// What became of a plan.
+/// The report of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
     /// The version of this format.
     pub v: u64,
-    /// What the run is called.
+    /// The name of the run.
     pub name: String,
     /// The commit everything started from.
     pub base: String,
-    /// When it began.
+    /// The start.
     pub started_at: String,
-    /// When it ended.
+    /// The end.
     pub ended_at: String,
-    /// Which part of the plan this is.
+    /// The part of the plan that this is; `None` for all of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<String>,
-    /// What tells one way to cut the plan into parts from another: the same in all of them.
+    /// Identifies the way a plan was cut into parts: the same in all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<String>,
     /// The parts that are missing, in a report of several parts.
@@ -43,15 +43,15 @@ pub struct Report {
     /// The signal that interrupted it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<u8>,
-    /// What it came to.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Where the results landed, if they did.
+    /// The branch with the results; `None` if nothing landed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub landed: Option<Landing>,
-    /// What is wrong with the whole, though its parts may be proven.
+    /// The problem of the whole, although its parts may be proven.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken: Option<String>,
-    /// What everybody should know.
+    /// Notes for every reader.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// The command that runs it again.
@@ -62,7 +62,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// What it came to, in a few words.
+    /// The verdict in a few words.
     pub fn title(&self) -> &'static str {
         match self.verdict {
             Verdict::Done => "all done",
@@ -77,7 +77,7 @@ impl Report {
 }
 
 impl TaskReport {
-    /// How much it changed, and where, in one line.
+    /// The size of all changes, in one line.
     pub fn diffstat(&self) -> String {
         let sum =
             |of: fn(&FileChange) -> Option<u64>| self.changes.iter().filter_map(of).sum::<u64>();
@@ -96,10 +96,10 @@ impl TaskReport {
 pub struct FileChange {
     /// From the top of the repository.
     pub path: String,
-    /// Lines that are new; none for a binary file.
+    /// Number of new lines; `None` for a binary file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub added: Option<u64>,
-    /// Lines that are gone; none for a binary file.
+    /// Number of deleted lines; `None` for a binary file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deleted: Option<u64>,
 }
@@ -110,60 +110,60 @@ pub struct FileChange {
 pub struct Landing {
     /// The branch.
     pub branch: String,
-    /// Where it is now.
+    /// Its head.
     pub commit: String,
 }
 
-/// What became of one task.
+/// The report of one task.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskReport {
     /// Its id in the plan.
     pub id: String,
-    /// What was to be done.
+    /// The task in one line.
     pub subject: String,
     /// Its content key.
     pub key: String,
-    /// What it waited for.
+    /// The tasks it depended on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<String>,
     /// The `foreach` it comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// What ran it.
+    /// The runtime of its agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<String>,
     /// How it ended.
     pub outcome: Outcome,
-    /// How often it was tried.
+    /// Number of attempts.
     pub attempts: u32,
-    /// How long it took in all.
+    /// Total duration in milliseconds.
     pub duration_ms: u64,
-    /// What it cost.
+    /// The cost.
     #[serde(default)]
     pub cost: Cost,
-    /// The check as it was last run.
+    /// The last run of the check.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub check: Option<CheckReport>,
     /// The branch its commits are on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// What it was going to change.
+    /// The files it was to change.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
     /// The files it changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
-    /// What it is about.
+    /// The thing it is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// If it is about several things: where each of them is, and what it says.
+    /// For a task about several things: the place and the text of each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Origin>,
-    /// Its worktree, if that was kept.
+    /// Its worktree; `None` if it was removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<String>,
-    /// What resolves its conflict, one step after the other.
+    /// The commands that resolve its conflict, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub resolve: Vec<String>,
     /// Files of the results that belong to it, by what they are: patch, transcript, check.
@@ -179,7 +179,7 @@ impl Default for Outcome {
     }
 }
 
-/// What something cost.
+/// A cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cost {
@@ -198,12 +198,12 @@ pub struct CheckReport {
     /// Its exit code, if it ended by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// How it failed at first, if it passed only when it was run again on the same commit.
+    /// The first failure, if it passed only when repeated on the same commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flaky: Option<String>,
-    /// How long it took.
+    /// The duration in milliseconds.
     pub duration_ms: u64,
-    /// What it is true of: the commit, or the place where the agent worked.
+    /// The place it ran in: the commit, or the directory of the agent.
     #[serde(default)]
     pub place: CheckPlace,
     /// The end of what it printed.
@@ -212,7 +212,7 @@ pub struct CheckReport {
 }
 
 impl TaskReport {
-    /// Of a task that has not run yet: interrupted, until something better is known.
+    /// The report of a task that has not run yet: interrupted, until a later result.
     pub fn new(task: &PlannedTask) -> Self {
         Self {
             id: task.id.clone(),
@@ -228,7 +228,7 @@ impl TaskReport {
         }
     }
 
-    /// What there is to say about it, in a sentence.
+    /// A description in one sentence.
     pub fn words(&self) -> String {
         let words = self.outcome.words();
         let in_place = self.check.as_ref().map(|check| check.place) == Some(CheckPlace::InPlace);
@@ -246,8 +246,8 @@ impl TaskReport {
         FailureText::of(first).what
     }
 
-    /// Why it failed: one line with the command and how it ended, then the last lines that were
-    /// printed.
+    /// The reason of the failure: one line with the command and how it ended, then the last lines
+    /// of its output.
     pub fn failure(&self) -> String {
         let check = self.check.as_ref();
         match (&self.outcome, check) {
@@ -263,13 +263,13 @@ impl TaskReport {
         }
     }
 
-    /// The file of the results with all that was printed.
+    /// The file of the results with all of the output.
     pub fn log(&self) -> Option<&str> {
         let file = self.files.get("check").or(self.files.get("transcript"));
         file.map(String::as_str)
     }
 
-    /// Its check failed and passed on the same commit.
+    /// True if its check failed and passed on the same commit.
     pub fn is_flaky(&self) -> bool {
         let check = self.check.as_ref();
         self.outcome.is_success() && check.is_some_and(|check| check.flaky.is_some())
@@ -277,7 +277,7 @@ impl TaskReport {
 }
 
 impl Report {
-    /// Of these tasks; what it came to follows from them.
+    /// Makes the report of these tasks; the verdict follows from them.
     pub fn new(name: &str, base: &str, times: (i64, i64), tasks: Vec<TaskReport>) -> Self {
         let mut report = Self {
             v: REPORT_VERSION,
@@ -300,18 +300,18 @@ impl Report {
         report
     }
 
-    /// It was interrupted by this signal.
+    /// Records the signal that interrupted the run.
     pub fn interrupted(mut self, signal: u8) -> Self {
         self.signal = Some(signal);
         self.judge();
         self
     }
 
-    /// Finds out again what it came to.
+    /// Computes the verdict again.
     pub fn judge(&mut self) {
         let own = self.signal.map(Verdict::Interrupted);
         let unexplained = || {
-            // Somebody must have said why the rest was not done.
+            // Another part of the report must give the reason why the rest was not done.
             let left = self.tasks.iter().any(|task| !task.outcome.is_success());
             left.then_some(Verdict::Failed)
         };
@@ -329,7 +329,7 @@ impl Report {
         };
     }
 
-    /// How many tasks ended in each way.
+    /// Number of tasks by outcome.
     pub fn counts(&self) -> BTreeMap<&'static str, usize> {
         let mut counts = BTreeMap::new();
         for task in &self.tasks {
@@ -338,7 +338,7 @@ impl Report {
         counts
     }
 
-    /// The same in words.
+    /// The same as text.
     pub fn counts_text(&self) -> String {
         let mut counts = BTreeMap::new();
         for task in &self.tasks {
@@ -351,7 +351,7 @@ impl Report {
     /// The command that runs this task again.
     pub fn again_for(&self, task: &TaskReport) -> Option<String> {
         let again = self.again.as_ref()?;
-        // What chooses tasks already is left as it is.
+        // A command that already selects tasks is left as it is.
         let chosen = [" --only", " --shard"]
             .iter()
             .any(|flag| again.contains(flag));
@@ -361,7 +361,7 @@ impl Report {
         })
     }
 
-    /// How many tasks are done, of how many, in which time.
+    /// The numbers of completed and of all tasks, with the duration, as text.
     pub fn done_text(&self) -> String {
         let done = self.tasks.iter().filter(|task| task.outcome.is_success());
         let (done, all) = (done.count(), self.tasks.len());
@@ -369,7 +369,7 @@ impl Report {
         format!("{done} of {} done in {time}", store::counted(all, "task"))
     }
 
-    /// What everything cost.
+    /// The total cost.
     pub fn cost(&self) -> Cost {
         self.tasks.iter().fold(Cost::default(), |sum, task| Cost {
             usd: sum.usd + task.cost.usd,
@@ -377,7 +377,7 @@ impl Report {
         })
     }
 
-    /// How long it took, in milliseconds.
+    /// The duration in milliseconds.
     pub fn duration_ms(&self) -> u64 {
         let at = |text: &str| store::clock::parse_rfc3339(text).unwrap_or(0);
         u64::try_from(at(&self.ended_at) - at(&self.started_at)).unwrap_or(0)

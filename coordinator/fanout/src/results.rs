@@ -36,21 +36,21 @@ const SUBDIRS: [&str; 2] = ["transcripts", "checks"];
 /// Makes the page of a report whose other files are in this directory.
 pub type PageOf<'a> = &'a dyn Fn(&Report, &Path) -> String;
 
-/// What is kept of a task besides its report.
+/// A stored file of a task besides its report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
-    /// What its agent said and did, as JSON lines.
+    /// The transcript of its agent, as JSON lines.
     Transcript,
-    /// What its check printed.
+    /// The output of its check.
     Check,
 }
 
-/// A patch that was kept.
+/// A stored patch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptPatch {
     /// Its file's name.
     pub file: String,
-    /// It seems to hold a secret.
+    /// True if it seems to hold a secret.
     pub holds_secret: bool,
 }
 
@@ -63,7 +63,8 @@ pub struct Results {
 }
 
 impl Results {
-    /// Makes `dir`, or empties it of the results of an earlier run. What is not ours is refused.
+    /// Makes `dir`, or deletes the results of an earlier run from it. Refuses a directory with
+    /// other files.
     pub fn create(dir: &Path, base: &str, secrets: Arc<Secrets>) -> Result<Self, FanoutError> {
         make_dir(dir)?;
         let ours = |name: &String| name == TMP || name == IGNORE;
@@ -92,12 +93,12 @@ impl Results {
         Ok(results)
     }
 
-    /// Where it is.
+    /// The directory.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Keeps `bytes` of a task, without secrets, and returns the file's name.
+    /// Stores `bytes` of a task, without secrets, and returns the file's name.
     pub fn keep(&self, task: &str, what: Keep, bytes: &[u8]) -> Result<String, FanoutError> {
         let name = match what {
             Keep::Transcript => format!("transcripts/{task}.jsonl"),
@@ -107,7 +108,7 @@ impl Results {
         Ok(name)
     }
 
-    /// Keeps a patch as `<task>.patch`.
+    /// Stores a patch as `<task>.patch`.
     pub fn keep_patch(&self, task: &str, bytes: &[u8]) -> Result<KeptPatch, FanoutError> {
         let file = format!("{task}.patch");
         self.put(&file, bytes)?;
@@ -222,7 +223,7 @@ impl Results {
     }
 }
 
-/// The patches so that each comes after those it builds on.
+/// The patches, each after those it builds on.
 fn patches(report: &Report) -> Vec<PatchEntry> {
     let tasks = &report.tasks;
     let graph = Graph::new(
@@ -232,7 +233,7 @@ fn patches(report: &Report) -> Vec<PatchEntry> {
     );
     let entry = |at: usize| {
         let task = &tasks[at];
-        // A patch of what did not succeed is there to be looked at, not to be applied.
+        // The patch of a failed task is for reading, not for applying.
         let usable = task.outcome.is_success();
         Some(PatchEntry {
             task: task.id.clone(),
@@ -262,12 +263,12 @@ fn list(dir: &Path) -> Result<Vec<String>, FanoutError> {
         .collect())
 }
 
-/// Takes away what an earlier run wrote, the manifest last: it is what says that this is ours.
+/// Deletes the files of an earlier run, the manifest last: it shows that the directory is ccb's.
 fn empty(dir: &Path, manifest: &Manifest) -> Result<(), FanoutError> {
     for entry in &manifest.files {
         atomic::remove(&dir.join(&entry.path))?;
     }
-    // A run that did not come to its end listed nothing, but wrote in these places only.
+    // An unfinished run listed nothing, but wrote in these places only.
     for name in list(dir)?.iter().filter(|name| name.ends_with(".patch")) {
         atomic::remove(&dir.join(name))?;
     }

@@ -1,11 +1,12 @@
-//! Running a plan: what the command line asks for, who is told, and what happens in which order.
+//! Runs a plan: the options of the command line, the receiver of events, and the order of the
+//! steps.
 //!
 //! ```text
 //! tasks ─▶ board (kept where proven) ─▶ engine ─▶ landing ─▶ results
 //! ```
 //!
-//! Everything that counts is on the board and in git: a run that is killed anywhere is taken up
-//! by the next one of the same plan, which does only what is not proven yet.
+//! All lasting state is on the board and in git: if a run is killed at any point, the next run of
+//! the same plan resumes it, and does only the tasks that are not proven yet.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -39,7 +40,7 @@ use super::shard::Shard;
 use super::task::{PlannedTask, graph};
 use super::whole_check::WholeCheck;
 
-/// What happens with proven results.
+/// The landing of proven results.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Land {
     /// They are patches in the results.
@@ -51,68 +52,68 @@ pub enum Land {
     Merge,
 }
 
-/// So many failed tasks keep their worktrees, unless the plan says otherwise.
+/// Number of failed tasks that keep their worktrees, unless the plan sets another.
 pub const KEEP_FAILED: usize = 20;
 
-/// How to run a plan.
+/// The options of a run.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
-    /// What it is called in reports.
+    /// The name in reports.
     pub name: String,
     /// The commit everything starts from, by its full name.
     pub base: String,
-    /// How many tasks run at once.
+    /// Maximum number of tasks that run at the same time.
     pub jobs: usize,
-    /// After so many failures nothing new is started.
+    /// Number of failures after which nothing new starts.
     pub max_failures: Option<usize>,
-    /// So many tasks run first; the rest only if they all succeed.
+    /// Number of tasks that run first; the rest runs only if they all succeed.
     pub canary: Option<usize>,
-    /// What happens with proven results.
+    /// The landing of proven results.
     pub land: Land,
-    /// The branch they are merged into; none means one of the plan's own.
+    /// The branch they are merged into; `None` means one of the plan's own.
     pub into: Option<String>,
-    /// What has to pass on what lands, besides the checks of the tasks.
+    /// The check that landing results must pass, besides the checks of the tasks.
     pub check: Option<WholeCheck>,
-    /// What lands may fail that check if what it starts from fails it, too.
+    /// True if results may fail that check when their base fails it too.
     pub allow_red_base: bool,
-    /// Where the results go.
+    /// The directory for the results.
     pub out: PathBuf,
-    /// Which part of the plan this is; `tasks` has only its tasks.
+    /// The part of the plan that this is; `tasks` contains only its tasks.
     pub shard: Option<Shard>,
-    /// What tells the way the plan was cut into parts from another.
+    /// Identifies the way the plan was cut into parts.
     pub cut: Option<String>,
-    /// All of it may take so long.
+    /// Time limit of the whole run.
     pub deadline: Option<Duration>,
-    /// All of it may cost so many US dollars.
+    /// Limit of the whole run in US dollars.
     pub budget_usd: Option<f64>,
-    /// What was proven earlier is done again.
+    /// True if proven tasks are done again.
     pub fresh: bool,
-    /// So many failed tasks keep their worktrees.
+    /// Number of failed tasks that keep their worktrees.
     pub keep_failed: usize,
     /// The command that runs the same again.
     pub again: Option<String>,
-    /// What everybody should know, from whoever prepared the run.
+    /// Notes for every reader, from the caller that prepared the run.
     pub notes: Vec<String>,
 }
 
 /// Makes the page of a report whose other files are in this directory.
 pub type Page = Box<dyn Fn(&Report, &Path) -> String>;
 
-/// What a plan is run with.
+/// The inputs of a run besides the plan.
 pub struct Equipment {
     /// The agents of the team the plan has for itself.
     pub agents: Agents,
-    /// What agents for its tasks are like.
+    /// Makes the agents for its tasks.
     pub crew: Box<dyn Crew>,
-    /// What trees get besides their files.
+    /// The setup of worktrees, besides their files.
     pub set_up: SetUp,
-    /// The top of the working tree.
+    /// The top of the worktree.
     pub top: PathBuf,
-    /// What may not be in any report.
+    /// The texts that no report may contain.
     pub secrets: Arc<Secrets>,
-    /// Whether there is a program of this name.
+    /// True if there is a program of this name.
     pub finds: Box<dyn Fn(&str) -> bool>,
-    /// Who is asked for signals.
+    /// Returns signals that arrived.
     pub interrupted: Interrupted,
     /// Makes the page of the report.
     pub page: Page,
@@ -124,16 +125,16 @@ impl fmt::Debug for Equipment {
     }
 }
 
-/// Who is told what happens.
+/// Receives the events of a run.
 pub trait Events {
-    /// Something happened.
+    /// Receives one event.
     fn event(&mut self, event: &FanoutEvent);
 }
 
-/// How long hosts may take to see to everything after their tasks are done.
+/// Time that hosts may take to clean up after their tasks are done.
 const LAST_HOSTS: Duration = Duration::from_secs(5);
 
-/// Under which a task on the board says which one of a plan it is.
+/// Metadata key: the plan's task that a task on the board stands for.
 pub(super) const MARK: &str = "fanout";
 
 /// The id in the plan of a task on the board, and its content key.
@@ -142,7 +143,7 @@ pub fn planned_as(task: &taskboard::Task) -> Option<(&str, &str)> {
     Some((mark.get("id")?.as_str()?, mark.get("key")?.as_str()?))
 }
 
-/// How often a task failed in earlier runs of its plan, and how it did the last time.
+/// The number of failures of a task in earlier runs of its plan, and the reason of the last one.
 pub fn failed_before(task: &taskboard::Task) -> (usize, Option<&str>) {
     let mark = task
         .metadata
@@ -156,7 +157,7 @@ pub fn failed_before(task: &taskboard::Task) -> (usize, Option<&str>) {
     )
 }
 
-/// Runs `tasks` to their end and says what became of them.
+/// Runs `tasks` to their end and returns the report.
 pub fn run(
     tasks: &[PlannedTask],
     options: &RunOptions,
@@ -169,7 +170,7 @@ pub fn run(
     let trees = agents.trees()?;
     let _alone = alone(&agents)?;
     name_team(&agents, options)?;
-    // Before anything runs: a directory that cannot be used is no surprise at the end.
+    // Before anything runs: an unusable directory must not be a surprise at the end.
     let secrets = Arc::clone(&equipment.secrets);
     let results = Results::create(&options.out, &options.base, secrets)?;
     let bystander = bystander(tasks, &equipment, &results);
@@ -208,7 +209,7 @@ pub fn run(
         tidy_up(&agents, &trees, &options.base);
         return Ok(helped(options, began.1, reports, &halt));
     };
-    // Before anything lands, which may well change a checkout.
+    // Before anything lands, because a landing may change a checkout.
     let disturbed = disturbed(bystander, events);
     let mut done = keep::done(&agents, tasks, &prepared, &reports);
     let few = keep::note_put_away(&agents, &put_away, options.keep_failed);
@@ -240,7 +241,7 @@ pub fn run(
     notes.extend(unresolved.into_iter().chain(landed.notes.iter().cloned()));
     notes.extend(archive.keep_all(tasks, &done, &mut reports)?);
     let report = whole(options, began.1, reports, landed, notes, halt.signal);
-    // The report first: whoever stopped the run may not wait for the rest.
+    // The report first: the caller that stopped the run may not wait for the rest.
     let report = results.finish(&report, Some(&*page))?;
     events.event(&FanoutEvent::Ended);
     writer.let_run_out();
@@ -248,7 +249,8 @@ pub fn run(
     Ok(report)
 }
 
-/// Puts the tasks on the board. Others who run the same plan find what the first one has put there.
+/// Puts the tasks on the board. Other machines that run the same plan find the tasks of the first
+/// one.
 fn prepare(
     agents: &Agents,
     trees: &Trees,
@@ -270,8 +272,8 @@ fn helped(options: &RunOptions, began: i64, reports: Vec<TaskReport>, halt: &Hal
     whole(options, began, reports, landed, notes, halt.signal)
 }
 
-/// Whether this run writes the report: where several machines run one plan, the first that is done.
-/// One that was stopped writes down how far it came.
+/// True if this run writes the report: if several machines run one plan, the first that is done. A
+/// stopped run writes down its progress.
 fn writer(agents: &Agents, options: &RunOptions, halt: &Halt) -> Result<Option<Turn>, FanoutError> {
     let stopped = halt
         .signal
@@ -284,7 +286,7 @@ fn writer(agents: &Agents, options: &RunOptions, halt: &Halt) -> Result<Option<T
     Ok(agents.turn(&name)?)
 }
 
-/// Says what is about to run, and what everybody should know about it.
+/// Reports the tasks that are about to run, and the notes.
 fn announce(tasks: &[PlannedTask], options: &RunOptions, agents: &Agents, events: &mut dyn Events) {
     events.event(&FanoutEvent::Planned {
         tasks: tasks.iter().map(PlannedEvent::of).collect(),
@@ -310,7 +312,8 @@ fn first_reports(
     reports
 }
 
-/// Keeps what counts where it is found again, and deletes what is of no use any more.
+/// Stores lasting results where the next run finds them, and deletes files that are not needed any
+/// more.
 fn tidy_up(agents: &Agents, trees: &Trees, base: &str) {
     keep::save(agents, trees, base);
     for stays in put_away_superseded(agents, None) {
@@ -323,14 +326,14 @@ fn tidy_up(agents: &Agents, trees: &Trees, base: &str) {
     for id in swarm::run::active(agents.runs_dir()).unwrap_or_default() {
         agents.run(&id).wait_dead(LAST_HOSTS).ok();
     }
-    // What a host that was killed had begun comes first.
+    // Operations that a killed host began come first.
     let dropped = trees.sweep().and_then(|()| trees.drop_used());
     if let Err(error) = dropped {
         tracing::warn!(%error, "a worktree is left in the pool; `ccb worktree gc --yes` deletes it");
     }
 }
 
-/// Looks at the checkout the plan is run from, which no task works in.
+/// Observes the checkout the plan is run from, which no task works in.
 fn bystander(tasks: &[PlannedTask], equipment: &Equipment, results: &Results) -> Option<Bystander> {
     let in_place = |task: &PlannedTask| task.isolation == TaskIsolation::None;
     if tasks.iter().any(in_place) {
@@ -340,14 +343,14 @@ fn bystander(tasks: &[PlannedTask], equipment: &Equipment, results: &Results) ->
     Bystander::look(&equipment.top, &[home, results.dir()])
 }
 
-/// Says what has changed in that checkout.
+/// Reports changes in that checkout.
 fn disturbed(bystander: Option<Bystander>, events: &mut dyn Events) -> Option<String> {
     let text = bystander?.disturbed("Tasks")?;
     events.event(&FanoutEvent::Note { text: text.clone() });
     Some(text)
 }
 
-/// Lands what is proven, if that is wanted and nobody wants it to end.
+/// Lands the proven results, if landing is wanted and no stop was requested.
 fn land(mut queue: landing::Queue<'_>, halt: &mut Halt) -> Landed {
     if queue.options.land == Land::None {
         return Landed::default();
@@ -415,30 +418,30 @@ fn alone(agents: &Agents) -> Result<FileLock, FanoutError> {
     }
 }
 
-/// What a run of a plan holds as long as it lasts, in the directory of its team.
+/// The lock that a run of a plan holds until it ends, in the directory of its team.
 pub fn lock_of(team: &Path) -> PathBuf {
     team.join(".ccb").join("fanout.lock")
 }
 
-/// Where results landed.
+/// The result of the landing.
 #[derive(Debug, Default)]
 pub(super) struct Landed {
     /// The branch, if it is one.
     pub(super) branch: Option<Landing>,
-    /// What everybody should know.
+    /// Notes for every reader.
     pub(super) notes: Vec<String>,
-    /// What is wrong with the whole, though every part of it is proven.
+    /// The problem of the whole, although every part of it is proven.
     pub(super) broken: Option<String>,
 }
 
-/// Tasks that are not even begun, because the program that would check them is not there; and,
-/// without a program, those that depend on them.
+/// Tasks that do not start because the program of their check is missing; and, without a program,
+/// those that depend on them.
 fn missing_tools(tasks: &[PlannedTask], equipment: &Equipment) -> HashMap<usize, Option<String>> {
     let mut missing = HashMap::new();
     let graph = graph(tasks);
     for at in graph.order() {
         let named = tasks[at].verify.as_deref().and_then(tool);
-        // One with a path may be made by the task itself.
+        // A program with a path may be made by the task itself.
         let gone = named.filter(|tool| !tool.contains('/') && !(equipment.finds)(tool));
         if let Some(tool) = gone {
             missing.insert(at, Some(tool.to_owned()));
@@ -449,7 +452,7 @@ fn missing_tools(tasks: &[PlannedTask], equipment: &Equipment) -> HashMap<usize,
     missing
 }
 
-/// Why tasks that were never begun were not.
+/// The reasons why tasks never started.
 pub(super) fn skipped(
     tasks: &[PlannedTask],
     reports: &mut [TaskReport],
@@ -477,13 +480,13 @@ pub(super) fn skipped(
 }
 
 impl Halt {
-    /// Whether what is proven may still land.
+    /// True if proven results may still land.
     fn goes_on(&self) -> bool {
         self.signal.is_none() && self.why != Some(Skip::Deadline)
     }
 }
 
-/// Under which the result of the task with this key is kept while its plan runs.
+/// The ref that keeps the result of the task with this key while its plan runs.
 pub fn pin_name(key: &str) -> String {
     format!("fanout/{key}")
 }

@@ -1,4 +1,4 @@
-//! `results.sarif`: what is left to do, for tools that show findings.
+//! `results.sarif`: the remaining tasks, for tools that show findings.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use serde_json::{Map, Value, json};
 use super::items::Origin;
 use super::report::{Report, TaskReport};
 
-/// How long a message may be: viewers show one line of it.
+/// Maximum characters of a message: viewers show one line of it.
 const MESSAGE: usize = 240;
 
 /// Every task that did not succeed, as a SARIF 2.1.0 log.
 ///
-/// One that was made from a finding keeps that finding's rule and place; one that was made from
-/// several has a result for each.
+/// A task made from a finding keeps that finding's rule and place; a task made from several has a
+/// result for each.
 pub fn sarif(report: &Report) -> Value {
     let left = left(report);
     let mut rules: BTreeMap<String, Value> = BTreeMap::new();
@@ -25,7 +25,8 @@ pub fn sarif(report: &Report) -> Value {
     }
     let ids: Vec<&String> = rules.keys().collect();
     let results = left.iter().enumerate().map(|(at, (task, origin))| {
-        // The same task more than once: those who compare logs must be able to tell.
+        // The same task several times: tools that compare logs must be able to distinguish the
+        // results.
         let before = left[..at].iter().rev();
         let nth = before.take_while(|(other, _)| other.id == task.id);
         result(task, origin, &ids, nth.count())
@@ -57,7 +58,7 @@ pub fn sarif(report: &Report) -> Value {
     })
 }
 
-/// What is left: a task, and what of it is to be shown.
+/// The remaining tasks, each with the findings to show.
 pub(super) fn left(report: &Report) -> Vec<(&TaskReport, Origin)> {
     let failed = report.tasks.iter();
     let failed = failed.filter(|task| !task.outcome.is_success());
@@ -77,7 +78,7 @@ pub(super) fn rule(task: &TaskReport, origin: &Origin) -> String {
     own.unwrap_or_else(|| format!("ccb/{}", task.outcome.kind()))
 }
 
-/// What a rule is about: in the words of the tool that found it, or in ours.
+/// The description of a rule: from the tool that found it, or from ccb.
 fn rule_entry(id: &str, task: &TaskReport, origin: &Origin) -> Value {
     let text = match (&origin.rule_text, &origin.rule, &origin.tool) {
         (Some(text), _, _) => text.clone(),
@@ -98,7 +99,7 @@ fn rule_entry(id: &str, task: &TaskReport, origin: &Origin) -> Value {
     entry
 }
 
-/// What is wrong, in one line.
+/// The problem, in one line.
 pub(super) fn message(task: &TaskReport, origin: &Origin) -> String {
     let words = short(&task.words());
     match &origin.message {
@@ -107,7 +108,7 @@ pub(super) fn message(task: &TaskReport, origin: &Origin) -> String {
     }
 }
 
-/// The first line of a text, and not all of a long one.
+/// The first line of a text, shortened.
 fn short(text: &str) -> String {
     let mut lines = text.lines().map(str::trim);
     let first = lines.find(|line| !line.is_empty()).unwrap_or_default();
@@ -152,7 +153,7 @@ fn result(task: &TaskReport, origin: &Origin, rules: &[&String], nth: usize) -> 
     Value::Object(result)
 }
 
-/// What tells one finding from another over several runs.
+/// Identifies a finding over several runs.
 pub(super) fn fingerprint(task: &TaskReport, nth: usize) -> String {
     match nth {
         0 => task.id.clone(),
@@ -160,7 +161,7 @@ pub(super) fn fingerprint(task: &TaskReport, nth: usize) -> String {
     }
 }
 
-/// What the task was going to change, if that is one file.
+/// The file the task was to change, if that is one file.
 pub(super) fn plain_path(task: &TaskReport) -> Option<&str> {
     let path = task.paths.first()?;
     let is_plain = !path.contains(['*', '?', '[']) && !path.ends_with('/');

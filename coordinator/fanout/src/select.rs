@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use super::error::FanoutError;
 use super::task::{PlannedTask, graph, sha256};
 
-/// Which tasks are wanted. Empty means all of them.
+/// The selected tasks. Empty means all of them.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// Those whose id is one of these or matches one of these patterns, with what they depend on.
     pub only: Vec<String>,
     /// But not those whose id is one of these or matches one of these patterns; nor what depends on them.
     pub skip: Vec<String>,
-    /// So many of them, chosen by their ids: the same ones every time.
+    /// Number of tasks to choose by their ids: the same ones every time.
     pub sample: Option<usize>,
-    /// At most so many of them, the first ones.
+    /// Maximum number of tasks, the first ones.
     pub limit: Option<usize>,
 }
 
@@ -29,7 +29,7 @@ impl Selection {
         only.is_empty() && skip.is_empty() && sample.is_none() && limit.is_none()
     }
 
-    /// The tasks that are wanted, and what everybody should know about it.
+    /// The selected tasks, and notes for every reader.
     pub fn apply(
         &self,
         tasks: Vec<PlannedTask>,
@@ -63,7 +63,7 @@ impl Selection {
         });
         let print = |at: &usize| sha256(ids[*at].as_bytes());
         let wanted = few(wanted.collect(), self.sample, self.limit, print);
-        // What they build on comes along.
+        // Their dependencies are selected too.
         let mut all: BTreeSet<usize> = wanted.into_iter().collect();
         for at in graph.order().into_iter().rev() {
             if all.contains(&at) {
@@ -81,7 +81,7 @@ impl Selection {
     }
 }
 
-/// `sample` of these by their prints, then the first `limit`; the order stays.
+/// `sample` of these by their prints, then the first `limit`; the order is kept.
 pub(super) fn few<T>(
     all: Vec<T>,
     sample: Option<usize>,
@@ -106,7 +106,7 @@ pub(super) fn any_matches(patterns: &[String], id: &str) -> bool {
     patterns.iter().any(|pattern| matches(pattern, id))
 }
 
-/// Whether an id matches a pattern: `*` is any text, `?` any character.
+/// True if an id matches a pattern: `*` is any text, `?` any character.
 fn matches(pattern: &str, id: &str) -> bool {
     let (pattern, id): (Vec<char>, Vec<char>) = (pattern.chars().collect(), id.chars().collect());
     let (mut p, mut i) = (0, 0);

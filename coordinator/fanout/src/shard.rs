@@ -12,13 +12,13 @@ use super::task::{PlannedTask, graph, sha256};
 /// One part of several.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shard {
-    /// Which, from 1.
+    /// The number of the part, from 1.
     pub index: u32,
-    /// Of how many.
+    /// The number of parts.
     pub count: u32,
 }
 
-/// How long tasks took earlier, in milliseconds, by their ids.
+/// The durations of earlier tasks in milliseconds, by their ids.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Timings(BTreeMap<String, u64>);
 
@@ -27,12 +27,12 @@ pub struct Timings(BTreeMap<String, u64>);
 pub struct Part {
     /// Its tasks.
     pub tasks: Vec<PlannedTask>,
-    /// What tells this way to cut the plan from another.
+    /// Identifies this way to cut the plan.
     pub cut: String,
 }
 
 impl Timings {
-    /// What the tasks of these reports took. Those that did not run say nothing.
+    /// The durations of the tasks of these reports. Tasks that did not run are left out.
     pub fn of<'r>(reports: impl IntoIterator<Item = &'r Report>) -> Self {
         let tasks = reports.into_iter().flat_map(|report| &report.tasks);
         let ran = tasks.filter(|task| task.attempts > 0);
@@ -63,12 +63,12 @@ impl Timings {
         Ok(Self::of([&report]))
     }
 
-    /// Adds what another one knows; what it says goes first.
+    /// Adds the values of another one; existing values have precedence.
     pub fn extend(&mut self, other: Self) {
         self.0.extend(other.0);
     }
 
-    /// What a task of which nothing is known will take: as long as the middle one of the others.
+    /// The estimate for a task without a known duration: the median of the others.
     fn usual(&self) -> u64 {
         let mut all: Vec<u64> = self.0.values().copied().collect();
         all.sort_unstable();
@@ -84,9 +84,9 @@ impl Shard {
         (index >= 1 && index <= count && count <= 10_000).then_some(Self { index, count })
     }
 
-    /// The tasks of this part. Tasks that depend on each other, also over others, are in the
-    /// same. Which one that is follows from their keys alone; with timings, also from these, so
-    /// that all parts take about the same time. The same tasks and timings give the same parts.
+    /// The tasks of this part. Connected tasks, also over others, are in the same part. Its number
+    /// follows from their keys alone; with timings, also from these, so that all parts take about
+    /// the same time. The same tasks and timings give the same parts.
     pub fn select(self, tasks: Vec<PlannedTask>, timings: &Timings) -> Part {
         let component = graph(&tasks).components();
         let mut smallest: BTreeMap<usize, &str> = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! A task as the engine gets it: everything decided, nothing left to look up in the plan.
+//! A task in the form for the engine: all values are decided, and the plan is not needed any more.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -11,13 +11,13 @@ use super::graph::Graph;
 use super::items::Origin;
 use super::plan::{Budget, TaskIsolation};
 
-/// What is to be done.
+/// The work of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Work {
-    /// An agent is told this.
+    /// The prompt for an agent.
     Prompt(String),
-    /// A shell runs this.
+    /// The command for a shell.
     Run(String),
 }
 
@@ -27,16 +27,16 @@ pub enum Work {
 pub struct PlannedTask {
     /// Its name, unique in the plan without regard to case, and usable as a file's.
     pub id: String,
-    /// What is to be done, in one line.
+    /// The task in one line.
     pub subject: String,
-    /// What is to be done.
+    /// The work.
     #[serde(flatten)]
     pub work: Work,
     /// The ids of the tasks that must be done first, sorted.
     pub depends_on: Vec<String>,
-    /// What it is going to change.
+    /// The files it will change.
     pub paths: Vec<String>,
-    /// What it must not change; see `file_rules`.
+    /// The files it must not change; see `file_rules`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub protect: Vec<String>,
     /// Patterns of the files that its result depends on; none means all of them.
@@ -44,36 +44,36 @@ pub struct PlannedTask {
     pub inputs: Vec<String>,
     /// The command that proves it.
     pub verify: Option<String>,
-    /// How often the check is run again on the same commit when it fails.
+    /// Number of times a failed check is repeated on the same commit.
     #[serde(skip_serializing_if = "is_zero")]
     pub check_retries: u32,
     /// The type of agent.
     pub agent: Option<String>,
-    /// What runs the agent; `shell` for a command.
+    /// The runtime of the agent; `shell` for a command.
     pub runtime: Option<String>,
     /// The model the agent uses.
     pub model: Option<String>,
-    /// Higher ones start first.
+    /// Tasks with a higher number start first.
     pub priority: i64,
     /// Environment variables for the agent and the check.
     pub env: BTreeMap<String, String>,
-    /// How often it is tried at most, at least once.
+    /// Maximum number of attempts, at least one.
     pub attempts: u32,
-    /// How long one attempt may take.
+    /// Time limit of one attempt.
     #[serde(rename = "timeoutSeconds", serialize_with = "seconds")]
     pub timeout: Option<Duration>,
-    /// What one attempt may cost.
+    /// The budget of one attempt.
     pub budget: Budget,
     /// Where the agent works.
     pub isolation: TaskIsolation,
     /// The `foreach` it comes from, if that has an id.
     pub group: Option<String>,
-    /// What it is about, for those who point at files.
+    /// The thing it is about, for outputs that point at files.
     pub origin: Option<Origin>,
-    /// If it is about several things: where each of them is, and what it says.
+    /// For a task about several things: the place and the text of each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<Origin>,
-    /// What its result depends on, as a hash: the same key, the same work.
+    /// A hash of everything its result depends on: the same key, the same work.
     pub key: String,
 }
 
@@ -98,30 +98,30 @@ pub(super) fn places(tasks: &[PlannedTask]) -> HashMap<&str, usize> {
     each.map(|(at, task)| (task.id.as_str(), at)).collect()
 }
 
-/// What waits for what among these.
+/// The dependencies among these.
 pub(super) fn graph(tasks: &[PlannedTask]) -> Graph {
     let each = tasks.iter();
     Graph::new(each.map(|task| (task.id.as_str(), &task.depends_on[..])))
 }
 
 impl PlannedTask {
-    /// Whether what it is proven for does not depend on the base as a whole.
+    /// True if its proof does not depend on the base as a whole.
     pub(super) fn has_inputs(&self) -> bool {
         !self.inputs.is_empty() && self.depends_on.is_empty()
     }
 
-    /// The content key: the task, the base (or what of it counts), the agents' settings and the keys
-    /// of what it builds on.
+    /// The content key: the task, the base (or the part of it that counts), the agents' settings
+    /// and the keys of its dependencies.
     ///
-    /// What only says when or how long it may run (priority, time, attempts, budget) is not part
-    /// of it: proven work stays proven when a limit is raised.
+    /// Values that only limit when or how long it may run (priority, time, attempts, budget) are
+    /// not part of it: proven work stays proven when a limit is raised.
     pub(super) fn content_key(&self, base: &str, settings: &str, before: &mut [&str]) -> String {
         before.sort_unstable();
         let (kind, work) = match &self.work {
             Work::Prompt(text) => ("prompt", text),
             Work::Run(text) => ("run", text),
         };
-        // A command is run by a shell, whatever agents are like.
+        // A shell runs a command, whatever the settings of agents are.
         let settings = match self.work {
             Work::Prompt(_) => settings,
             Work::Run(_) => "",

@@ -1,20 +1,20 @@
 //! Texts with `{{name}}` in them.
 //!
-//! What stands in for a name comes from files, and files come from anywhere. In a text for
-//! people or models it stands as it is. In a command it is one word, whatever is in it: it is
-//! quoted, and where quoting could not help (inside quotes, comments, here-documents and the
-//! like) the template is refused before anything runs.
+//! The value of a name comes from files, and files come from anywhere. In a text for people or
+//! models it is inserted as it is. In a command it is one word, whatever it contains: it is quoted,
+//! and where quoting could not help (inside quotes, comments, here-documents and the like) the
+//! template is refused before anything runs.
 
 use std::collections::BTreeMap;
 
-/// What the names in a template mean.
+/// The values of the names in a template.
 pub(super) type Values = BTreeMap<String, String>;
 
 /// `{{{{` stands for `{{`.
 const OPEN: &str = "{{";
 const CLOSE: &str = "}}";
 
-/// What is wrong with a template, and what would be right.
+/// The problem in a template, and a correction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wrong {
     pub(super) why: String,
@@ -149,12 +149,12 @@ fn word(name: &str, value: &str, starts_word: bool) -> Result<String, Wrong> {
     Ok(format!("'{dash}{}'", value.replace('\'', r"'\''")))
 }
 
-/// As much of a shell's grammar as is needed to know where a word may stand.
+/// The part of a shell's grammar that decides where a word may stand.
 #[derive(Debug, Default)]
 struct Shell {
-    /// The quote we are in.
+    /// The open quote.
     quote: Option<char>,
-    /// The character before was a backslash.
+    /// True if the character before was a backslash.
     escaped: bool,
     comment: bool,
     /// Open `${` and `$((`.
@@ -208,12 +208,12 @@ impl Shell {
         )
     }
 
-    /// A word stands here.
+    /// Records a word at this place.
     fn word(&mut self) {
         self.last = 'w';
     }
 
-    /// Why a word may not stand here.
+    /// The reason why a word may not stand here.
     fn refuses(&self) -> Option<&'static str> {
         match self {
             Self { comment: true, .. } => Some("in a comment"),

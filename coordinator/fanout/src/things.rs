@@ -12,15 +12,15 @@ use super::read::PlanFile;
 use super::task::sha256;
 use super::template::{self, Values, Wrong};
 
-/// How many things are named that cannot be used.
+/// Maximum number of unusable things that a message names.
 const SHOWN: usize = 5;
-/// The keys that say what the things are.
+/// The keys that give the list of things.
 const SOURCES: [&str; 5] = ["files", "lines", "jsonl", "junit", "sarif"];
 
-/// Reads the things in the report of a tool: its name, what is in it, and the checkout it is about.
+/// Reads the things in a tool's report: its name, its content, and the checkout it is about.
 type Reader = fn(&str, &[u8], &Checkout) -> Result<Vec<Item>, FanoutError>;
 
-/// One `foreach` of a plan, and where its inputs are.
+/// One `foreach` of a plan, and the source of its inputs.
 pub(super) struct Loop<'a> {
     pub(super) file: &'a PlanFile,
     /// Its place among all of them, from 0.
@@ -29,18 +29,18 @@ pub(super) struct Loop<'a> {
     pub(super) source: &'a dyn Source,
 }
 
-/// Things, and what became of the others.
+/// Things, and notes about the others.
 #[derive(Debug, Default)]
 pub(super) struct Things {
     pub(super) items: Vec<Item>,
-    /// What was looked for, for those who found nothing.
+    /// A description of the search, for a message that nothing was found.
     pub(super) what: String,
-    /// What everybody should know.
+    /// Notes for every reader.
     pub(super) notes: Vec<String>,
 }
 
 impl Loop<'_> {
-    /// What it is called in messages.
+    /// The name in messages.
     pub(super) fn name(&self) -> String {
         match &self.foreach.id {
             Some(id) => format!("foreach {id:?}"),
@@ -52,13 +52,13 @@ impl Loop<'_> {
         [Step::Key("foreach"), Step::At(self.at), Step::Key(key)]
     }
 
-    /// A mistake in what it says under `key`.
+    /// A mistake in its value under `key`.
     pub(super) fn wrong(&self, key: &str, why: &str) -> FanoutError {
         let why = format!("{}{why}", self.name());
         self.file.wrong(&self.steps(key), why)
     }
 
-    /// Everything it makes tasks of; `first` is the number of the first one.
+    /// All tasks' things; `first` is the number of the first one.
     pub(super) fn things(&self, first: usize) -> Result<Things, FanoutError> {
         let (mut found, what) = self.find()?;
         let mut notes = Vec::new();
@@ -82,7 +82,7 @@ impl Loop<'_> {
         Ok(Things { items, what, notes })
     }
 
-    /// What its template says the task of this thing changes.
+    /// Fills in the files that its template's task will change.
     fn fill_paths(&self, item: &mut Item) -> Result<(), FanoutError> {
         let checkout = self.source.checkout();
         for path in &self.foreach.task.paths.0 {
@@ -100,7 +100,7 @@ impl Loop<'_> {
         Ok(())
     }
 
-    /// Says which things cannot be used, as a note or as an error.
+    /// Reports the unusable things, as a note or as an error.
     fn left_out(&self, outside: &[Item], all: usize) -> Result<Option<String>, FanoutError> {
         if outside.is_empty() {
             return Ok(None);
@@ -146,7 +146,7 @@ impl Loop<'_> {
         self.given().first().copied().unwrap_or("task")
     }
 
-    /// The things it is over, and in words what it looked for.
+    /// Its things, and a description of the search.
     fn find(&self) -> Result<(Vec<Item>, String), FanoutError> {
         let (foreach, name, checkout) = (self.foreach, self.name(), self.source.checkout());
         let given = self.given();
@@ -201,7 +201,7 @@ impl Loop<'_> {
         Ok(all)
     }
 
-    /// One of its inputs; if it is missing, that says who wants it.
+    /// One of its inputs; an error names the `foreach` that needs it.
     fn read(&self, name: &str) -> Result<Vec<u8>, FanoutError> {
         self.source.read(name).map_err(|error| match error {
             FanoutError::Input { what, why } => FanoutError::Input {
@@ -234,7 +234,7 @@ impl Loop<'_> {
     }
 }
 
-/// What is wrong with a pattern, and what would be right.
+/// The problem in a pattern, and a correction.
 fn bad_glob(glob: &str) -> Option<(&'static str, &'static str)> {
     if glob.trim().is_empty() {
         return Some(("is empty", "`**` means every file"));
@@ -288,8 +288,8 @@ pub(super) fn shown(name: &str) -> &str {
 }
 
 impl Item {
-    /// What tells it from other things. A group is what its things have in common, whichever
-    /// they are.
+    /// Distinguishes it from other things. A group is identified by its common value, whatever its
+    /// things are.
     pub(super) fn print(&self) -> String {
         let content = match &self.group {
             Some((by, value)) => serde_json::json!(["group", by, value]),
@@ -302,7 +302,7 @@ impl Item {
         sha256(content.to_string().as_bytes())
     }
 
-    /// What it stands for, one line each.
+    /// Its findings, one line each.
     pub(super) fn findings(&self) -> String {
         let line = |item: &Self| match &item.origin {
             Some(origin) if origin.message.is_some() => origin.line_of_text(),
@@ -315,7 +315,7 @@ impl Item {
     }
 }
 
-/// One thing for all of `items` that have `by` in common, in the order of their first ones.
+/// One thing for all of `items` with the same `by`, in the order of their first ones.
 fn grouped(items: Vec<Item>, by: &str) -> Result<Vec<Item>, Wrong> {
     let expression = match by.contains("{{") {
         true => by.to_owned(),

@@ -1,6 +1,6 @@
 //! The check of everything that lands together.
 //!
-//! Either a command that has to pass, or one that writes a JUnit report: then no test may fail that
+//! Either a command that must pass, or one that writes a JUnit report: then no test may fail that
 //! did not fail before.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,14 +10,14 @@ use roxmltree::{Document, ParsingOptions};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-/// How a plan says what has to pass on what lands.
+/// The check of landing results, as a plan writes it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "a command, or {no-new-failures: a command that writes a JUnit report}"
 )]
 pub enum CheckSpec {
-    /// A command that has to pass.
+    /// A command that must pass.
     Command(String),
     /// No test may fail that did not fail before.
     NoNewFailures(NoNewFailures),
@@ -29,15 +29,15 @@ pub enum CheckSpec {
 pub struct NoNewFailures {
     /// The command. Its exit code does not count.
     pub no_new_failures: String,
-    /// Where it writes the report, from the top of the repository. Default: `$CCB_JUNIT`.
+    /// The file of the report, from the top of the repository. Default: `$CCB_JUNIT`.
     #[serde(default)]
     pub report: Option<String>,
 }
 
-/// What has to pass on what lands.
+/// The check of landing results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WholeCheck {
-    /// How it is judged.
+    /// The rule for a pass.
     pub spec: CheckSpec,
     /// Environment variables for it.
     pub env: BTreeMap<String, String>,
@@ -56,7 +56,7 @@ impl WholeCheck {
         matches!(self.spec, CheckSpec::NoNewFailures(_))
     }
 
-    /// For a shell: runs it, and leaves its report at `to` if it has to write one.
+    /// A shell script that runs it, and writes its report, if any, to `to`.
     pub(super) fn script(&self, to: &Path, quoted: fn(&str) -> String) -> String {
         let CheckSpec::NoNewFailures(check) = &self.spec else {
             return self.command().to_owned();

@@ -1,4 +1,4 @@
-//! Keys, shards, levels: what holds for every plan.
+//! Keys, shards, levels: properties of every plan.
 
 use std::collections::BTreeSet;
 
@@ -95,7 +95,7 @@ fn a_key_changes_with_what_the_result_depends_on_and_nothing_else() {
     let first = keys(text, &basis());
     assert_eq!(first, keys(text, &basis()));
     assert!(first.iter().all(|key| key.len() == 64));
-    // The task, and what builds on it.
+    // The task, and the tasks that build on it.
     let other = keys(&text.replace("prompt: x", "prompt: y"), &basis());
     assert_ne!(first[0], other[0]);
     assert_ne!(first[1], other[1]);
@@ -134,7 +134,7 @@ fn a_key_changes_with_what_the_result_depends_on_and_nothing_else() {
         settings: "other".into(),
         ..basis()
     };
-    // What agents are like matters to what they do and to what builds on it; not to a command.
+    // The settings of agents change their work and the work that builds on it; not a command.
     let other = keys(text, &settings);
     assert_ne!(first[0], other[0]);
     assert_ne!(first[1], other[1]);
@@ -172,7 +172,7 @@ fn shards_are_read_as_written() {
 fn shards_take_about_the_same_time_where_it_is_known() {
     let text = plan(&vec![Vec::new(); 12]);
     let all = tasks(&text);
-    // One takes as long as all the others together, and of one nothing is known.
+    // One takes as long as all the others together, and one has no known duration.
     let reports = all[1..].iter().enumerate().map(|(at, task)| TaskReport {
         attempts: 1,
         duration_ms: if at == 0 { 1100 } else { 100 },

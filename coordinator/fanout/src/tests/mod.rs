@@ -69,7 +69,7 @@ pub(super) fn tasks(text: &str) -> Vec<PlannedTask> {
     tasks_of(text, &Given::default()).unwrap()
 }
 
-/// What is wrong with a plan, and the hint.
+/// The problem in a plan, and the hint.
 pub(super) fn wrong(text: &str) -> (String, String) {
     let error = tasks_of(text, &Given::default()).unwrap_err();
     (error.to_string(), error.hint().unwrap_or_default())

@@ -7,9 +7,9 @@ use store::atomic::{Durability, Staged};
 
 use super::*;
 
-/// What ruff 0.17 writes for a project in /home/me/project.
+/// Output of ruff 0.17 for a project in /home/me/project.
 const RUFF: &str = include_str!("../../../../tests/fixtures/findings/ruff.sarif");
-/// What pytest 9 writes with `junit_family=xunit1`.
+/// Output of pytest 9 with `junit_family=xunit1`.
 const PYTEST: &str = include_str!("../../../../tests/fixtures/findings/pytest.xml");
 
 /// A checkout with a file `docs/conf.py`, a link to it from elsewhere, and links out of it.
@@ -186,7 +186,7 @@ fn bases_of_uris_are_followed() {
             "docs/conf.py",
         ),
         (serde_json::json!({"index": 0}), "docs/conf.py"),
-        // What the log leaves open is the top of the repository.
+        // A base that the log leaves open is the top of the repository.
         (
             serde_json::json!({"uri": "docs/conf.py", "uriBaseId": "%SRCROOT%"}),
             "docs/conf.py",

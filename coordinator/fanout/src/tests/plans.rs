@@ -1,4 +1,4 @@
-//! What a plan may say, and what it is told when it says something else.
+//! The keys of a plan, and the messages for mistakes.
 
 use std::time::Duration;
 
@@ -181,7 +181,7 @@ fn plans_that_cannot_be_meant_are_refused() {
     assert_eq!(hint, "did you mean \"build\"?");
 }
 
-/// Plans with a mistake, and how what is said about it begins.
+/// Plans with a mistake, and the beginning of the message.
 const MISTAKES: &[(&str, &str)] = &[
     (
         "tasks:\n  - id: a\n    run: x\n    dependsOn:\n      - a1\n      - nope\n  - id: a1\n    run: x\n",
@@ -390,7 +390,7 @@ fn the_published_schema_is_true() {
     }
     let there = std::fs::read_to_string(&path).unwrap_or_default();
     assert_eq!(there, text, "run this test with UPDATE_SCHEMA=1");
-    // What readers of the schema rely on.
+    // Readers of the schema rely on this.
     assert_eq!(schema()["additionalProperties"], false);
     assert!(schema()["properties"]["tasks"].is_object());
 }

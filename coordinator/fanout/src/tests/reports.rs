@@ -1,4 +1,4 @@
-//! Every outcome in every form of report, and what the whole comes to.
+//! Every outcome in every form of report, and the verdict.
 
 use std::collections::BTreeSet;
 
@@ -292,7 +292,7 @@ fn junit_is_valid_and_says_it_all() {
     }
 }
 
-/// The rules of SARIF 2.1.0 for what we use of it.
+/// The rules of SARIF 2.1.0 for the parts ccb uses.
 fn check_sarif(log: &Value) {
     let only = |value: &Value, keys: &[&str]| {
         for key in value.as_object().unwrap().keys() {
@@ -469,7 +469,7 @@ fn names_of_files_are_as_they_are_in_code_spans() {
     assert!(page.contains("| `fix_a_b.patch` |"), "{page}");
 }
 
-/// A part that is not there is a failure, by its name.
+/// A missing part is a failure with its name.
 #[test]
 fn a_missing_shard_is_a_failure() {
     let part = |shard: &str, cut: &str| {
@@ -486,7 +486,7 @@ fn a_missing_shard_is_a_failure() {
     assert_eq!(whole.missing_shards, ["2/3"]);
     assert_eq!(whole.broken.as_deref(), Some("no results of shard 2/3"));
     assert!(markdown(&whole).contains("no results of shard 2/3"));
-    // With the rest it is whole.
+    // It is complete with the rest.
     let whole = Report::merge(vec![whole, part("2/3", "x")]).unwrap();
     assert_eq!((whole.verdict, whole.broken), (Verdict::Done, None));
     assert_eq!(whole.tasks.len(), 3);
