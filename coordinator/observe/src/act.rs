@@ -1,36 +1,36 @@
-//! What a person can do about a team from any view, each the same as a command.
+//! The actions of a person on a team from any view, each the same as a command.
 
 use serde::{Deserialize, Serialize};
 use store::agent_id::LEAD;
 use swarm::runtime::quoted;
 use taskboard::TaskId;
 
-/// Something a person does. Nothing is possible here that the command line cannot do, and
-/// [`Act::command`] says with which command.
+/// An action of a person. The command line can do every action too, and [`Act::command`] returns
+/// the command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "camelCase", rename_all_fields = "camelCase")]
 #[expect(missing_docs, reason = "the names say what the fields are")]
 pub enum Act {
-    /// A message to an agent. One that has ended resumes with it.
+    /// A message to an agent. An agent that has ended resumes with it.
     Message { to: String, text: String },
-    /// Something for the lead. Where a person leads it becomes a task.
+    /// A message to the lead. If a person leads, it becomes a task.
     Say { text: String },
-    /// Yes to a request: its id, or the beginning of it.
+    /// Approves a request: its id, or the beginning of it.
     Approve {
         request: String,
         comment: Option<String>,
     },
-    /// No to a request; the reason is required.
+    /// Denies a request; the reason is required.
     Deny { request: String, why: String },
     /// Ends an agent: its id or name. Its task is free again.
     Stop { agent: String, why: Option<String> },
-    /// Lets an agent that has ended go on.
+    /// Resumes an agent that has ended.
     Resume { agent: String, text: Option<String> },
-    /// Lands the work on these tasks; if none are named, on all that are done and checked.
+    /// Lands the work on these tasks; an empty list means all tasks that are done and checked.
     Land { tasks: Vec<TaskId> },
-    /// Takes the landing of a task off its branch again.
+    /// Takes the landing of a task off its branch.
     Undo { task: TaskId },
-    /// Sends the result of a task back; the feedback is required.
+    /// Rejects the result of a task; the feedback is required.
     Reject { task: TaskId, feedback: String },
     /// Makes a parked task ready again.
     Retry { task: TaskId },
@@ -44,7 +44,7 @@ pub enum Act {
 }
 
 impl Act {
-    /// What to ask the person for before this can be done, if something is missing.
+    /// The text to ask the person for first; `None` if the action needs no more text.
     pub fn asks_for(&self) -> Option<&'static str> {
         match self {
             Self::Message { text, .. } if text.is_empty() => Some("the message"),
@@ -58,7 +58,7 @@ impl Act {
         }
     }
 
-    /// The same with the text that [`Self::asks_for`] wants; where it wants none, nothing changes.
+    /// The same with the text for [`Self::asks_for`]; unchanged if it needs none.
     #[must_use]
     pub fn with_text(mut self, said: &str) -> Self {
         if self.asks_for().is_none() {
@@ -135,7 +135,7 @@ impl Act {
         format!("ccb --team {team} {rest}")
     }
 
-    /// The row of the table of rights that says who may do it.
+    /// The row of the table of rights for this action.
     pub fn right(&self) -> &'static str {
         match self {
             Self::Message { .. } => "agent send",

@@ -1,11 +1,11 @@
-//! Reads what happens and what has happened.
+//! Reads the present and past state of teams.
 //!
 //! # What this room knows
 //!
-//! The state of teams for a view that lives on ([`live`]), for one look ([`overview`]), and for a report
-//! when all is over ([`report`]); what needs a person; and which action of a person is which command
-//! ([`act`]). It takes no lock, and changes no board, mail, run or worktree: any number of views may
-//! read at once. The one thing it writes is a copy of a report ([`report::history`]).
+//! The state of teams for a view that stays open ([`live`]), for one look ([`overview`]), and for a
+//! report at the end ([`report`]); the items that need a person; and the command for each action of
+//! a person ([`act`]). It takes no lock, and changes no board, mail, run or worktree: any number of
+//! views may read at the same time. It only writes copies of reports ([`report::history`]).
 //!
 //! # What it must not know (and where to go instead)
 //!
@@ -18,7 +18,7 @@
 //!
 //! ```text
 //! Live::look ─▶ reads only files that have changed, or asks the database ─▶ Scene
-//! overview::look ─▶ teams, agents, tasks, Attention: what needs a person
+//! overview::look ─▶ teams, agents, tasks, Attention: items for a person
 //! report::find ─▶ gather: board, runs, transcripts ─▶ Report ─▶ trim ─▶ html, or JSON
 //! Act ─▶ Act::command: the words of the command line that do the same
 //! ```

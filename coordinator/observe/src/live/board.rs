@@ -1,4 +1,4 @@
-//! A board as it is shown.
+//! A board as a view shows it.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::progress::{Times, attempts, check_state, stuck};
 use super::scene::{GraphScene, TaskScene, TaskState};
 use super::{CheckState, TROUBLE};
 
-/// How much of a description is kept, in bytes.
+/// Maximum bytes of a description.
 const DESCRIPTION: usize = 16 * 1024;
 
 /// The tasks a person sees, by number.
@@ -104,7 +104,7 @@ fn unreadable(id: TaskId, why: &str) -> TaskScene {
     }
 }
 
-/// What waits for what, among the tasks a person sees.
+/// The dependencies among the tasks a person sees.
 pub(super) fn graph_of(board: &Snapshot) -> GraphScene {
     let graph = Graph::new(board);
     let is_shown = |id: &TaskId| board.get(*id).is_none_or(|task| !task.is_internal());

@@ -1,42 +1,42 @@
-//! What an agent or a task has changed, as files and as a diff.
+//! The changes of an agent or a task, as files and as a diff.
 
 use project::workplace::Workplace;
 use store::Failure;
 use store::text::{clean_line, cut_bytes};
 use worktrees::patch::FileStat;
 
-/// How much of a diff is kept, in bytes.
+/// Maximum bytes of a diff.
 const MOST: usize = 512 * 1024;
-/// How long one line of it can get, in bytes.
+/// Maximum bytes of one of its lines.
 pub const LINE: usize = 2_000;
 
-/// What was changed against what the work started from.
+/// The changes against the base of the work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Changes {
     /// The worktree, whether or not it is still there.
     pub worktree: Option<String>,
-    /// Not all of it is committed.
+    /// True if some changes are not committed.
     pub uncommitted: bool,
     /// The files; their paths are safe to print.
     pub files: Vec<FileStat>,
     /// The unified diff, line by line, each without its newline and safe to print; tabs are
     /// blanks.
     pub diff: Vec<String>,
-    /// The diff goes on: `ccb diff` shows all of it.
+    /// True if the diff is cut: `ccb diff` shows all of it.
     pub cut: bool,
 }
 
 impl Changes {
-    /// Lines that are new and lines that are gone, in all files.
+    /// Numbers of new and of deleted lines in all files.
     pub fn lines(&self) -> (u64, u64) {
         let sum = |of: fn(&FileStat) -> Option<u64>| self.files.iter().filter_map(of).sum();
         (sum(|file| file.added), sum(|file| file.deleted))
     }
 }
 
-/// What `given` (a task's number, an agent, or a worktree) has changed, as `ccb diff` says it.
-/// Reads the repository, which takes its time: call it on a thread of its own, and again only when the diff is
-/// looked at.
+/// The changes of `given` (a task's number, an agent, or a worktree), as `ccb diff` shows them.
+/// Slow, because it reads the repository: call it on a thread of its own, and again only when the
+/// diff is visible.
 pub fn changes(given: &str, workplace: &Workplace) -> Result<Changes, Failure> {
     let found = landing::compare(given, &workplace.agents()?)?;
     let trees = workplace.trees()?;
@@ -54,7 +54,7 @@ pub fn changes(given: &str, workplace: &Workplace) -> Result<Changes, Failure> {
     })
 }
 
-/// The lines of a diff, each safe to print and cut where it is too long.
+/// The lines of a diff, each safe to print and cut if too long.
 pub fn lines(bytes: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(bytes);
     let line = |line: &str| {

@@ -8,10 +8,10 @@ use team::Team;
 
 use super::scene::AgentScene;
 
-/// They are asked for once in so many ms.
+/// Poll interval for the agents of other machines, in ms.
 const EVERY: i64 = 1_000;
 
-/// Who of a team is elsewhere.
+/// The agents of a team that are on other machines.
 #[derive(Debug)]
 pub(super) struct Elsewhere {
     team: Team,
@@ -28,8 +28,8 @@ impl Elsewhere {
         }
     }
 
-    /// Those who are on other machines, and what was in the way. `local` are the agents of this
-    /// one.
+    /// Returns the agents on other machines, and the error if reading failed. `local` are the
+    /// agents of this one.
     pub(super) fn look(
         &mut self,
         board: &Snapshot,

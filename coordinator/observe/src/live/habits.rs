@@ -1,4 +1,4 @@
-//! What an agent does again and again: seen from its tool calls and its worktree, without a model.
+//! Repeated actions of an agent: detected in its tool calls and its worktree, without a model.
 
 use std::collections::VecDeque;
 
@@ -8,36 +8,36 @@ use store::text::clean_cut;
 use super::progress::{Mark, MarkKind};
 use super::transcript::input_line;
 
-/// So many calls with the same input in a row are worth a look.
+/// Number of equal calls in a row that cause a mark.
 const SAME: usize = 4;
-/// So many rounds of two calls in turn.
+/// Number of rounds of two alternating calls that cause a mark.
 const ROUNDS: usize = 3;
-/// How many calls are remembered.
+/// Maximum number of remembered calls.
 const REMEMBERED: usize = 64;
-/// So many calls while the worktree stays as it is.
+/// Number of calls without a change of the worktree that cause a mark.
 const CALLS: u64 = 30;
-/// And so long, in ms: a test suite takes its time.
+/// Minimum time without a change of the worktree in ms: a test suite takes its time.
 const LONG: i64 = 5 * 60 * 1000;
-/// How much of a call's input is shown, in characters.
+/// Maximum characters of a call's input in a view.
 const SHOWN: usize = 60;
 
-/// A call, as far as it has to be told from others.
+/// A call, with the fields that distinguish it from others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Call {
     print: u64,
-    /// For people.
+    /// The call in words for people.
     words: String,
 }
 
-/// What is known of how one agent works.
+/// The recent behaviour of one agent.
 #[derive(Debug, Default)]
 pub(super) struct Habits {
     calls: VecDeque<Call>,
-    /// All calls so far.
+    /// Number of all calls so far.
     count: u64,
-    /// The worktree as it was first found so, and how much had happened by then.
+    /// The worktree's present state when it was first seen, and the progress at that time.
     tree: Option<Seen>,
-    /// As it was found last.
+    /// The last look at the worktree.
     last: Option<Seen>,
 }
 
@@ -50,7 +50,7 @@ struct Seen {
 }
 
 impl Habits {
-    /// It used a tool.
+    /// Records a tool call.
     pub(super) fn called(&mut self, name: &str, input: &Value) {
         self.count += 1;
         let text = input.to_string();
@@ -59,7 +59,7 @@ impl Habits {
         bytes.extend_from_slice(text.as_bytes());
         let print = store::fingerprint(&bytes);
         let words = match self.calls.back() {
-            // As a rule nobody ever sees the words.
+            // The words are rarely shown.
             Some(last) if last.print == print => last.words.clone(),
             _ => clean_cut(&format!("{name} {}", input_line(input)), SHOWN),
         };
@@ -69,12 +69,12 @@ impl Habits {
         }
     }
 
-    /// A life of it began: what it did before is no habit.
+    /// Forgets everything, because a new life of the agent began.
     pub(super) fn begin_again(&mut self) {
         *self = Self::default();
     }
 
-    /// Whether it is worth the effort to look at its worktree now.
+    /// True if its worktree should be inspected now.
     pub(super) fn wants_a_look(&self, now_ms: i64) -> bool {
         match &self.last {
             None => self.count >= CALLS,
@@ -82,7 +82,7 @@ impl Habits {
         }
     }
 
-    /// Its worktree was found like this.
+    /// Records the state of its worktree.
     pub(super) fn found(&mut self, print: String, tokens: u64, now_ms: i64) {
         let seen = Seen {
             print,
@@ -100,7 +100,7 @@ impl Habits {
         self.last = Some(seen);
     }
 
-    /// What is worth a look.
+    /// The marks for a view.
     pub(super) fn marks(&self) -> Vec<Mark> {
         let mut marks = Vec::new();
         if let Some(why) = self.repeats() {
@@ -229,7 +229,7 @@ mod tests {
         call(&mut habits, 70, 110);
         habits.found("t2".into(), 10_000, 2 * LONG);
         assert_eq!(habits.marks(), [], "it changed something");
-        // One that waits, and so costs nothing, is no worry.
+        // A waiting agent costs nothing and gets no mark.
         call(&mut habits, 110, 150);
         habits.found("t2".into(), 10_000, 3 * LONG);
         assert_eq!(habits.marks(), []);

@@ -1,9 +1,10 @@
 //! Everything that runs, for views that stay open: the terminal now, others later.
 //!
-//! [`Live`] is read from files, and where board and mail are in a database from there (by one
-//! connection), takes no lock and changes nothing, so any number of people can watch. A look reads only what has changed since the last one: lengths and times of files
-//! first, then the new ends of transcripts. [`Waiter`] says when to look. What a person decides
-//! goes through `coordinator::perform`, which is the code of the commands and works from any process.
+//! [`Live`] is read from files; if board and mail are in a database, from there (by one
+//! connection). It takes no lock and changes nothing, so any number of people can watch. A look
+//! reads only the changes since the last one: lengths and times of files first, then the new ends
+//! of transcripts. [`Waiter`] says when to look. The decisions of a person go through
+//! `coordinator::perform`, which is the code of the commands and works from any process.
 //!
 //! ```no_run
 //! # use std::time::Duration;
@@ -55,17 +56,17 @@ pub use self::waiter::{Waiter, WaiterBell, Woken};
 pub use crate::act::Act;
 use crate::overview;
 
-/// How often is looked for teams that are new, in ms.
+/// Poll interval for new teams, in ms.
 const TEAMS_EVERY: i64 = 1_000;
-/// How much of an error is shown, in characters.
+/// Maximum characters of an error in a view.
 const TROUBLE: usize = 300;
 
-/// What runs in one repository, or one team of it if the workplace names one.
+/// Everything that runs in one repository, or in one team of it if the workplace names one.
 #[derive(Debug)]
 pub struct Live {
     workplace: Workplace,
     teams: Vec<TeamReader>,
-    /// When was last looked for teams, and what was in the way.
+    /// The time of the last search for teams, and its error.
     searched: Option<i64>,
     trouble: Option<String>,
     before: Option<Scene>,
@@ -74,9 +75,9 @@ pub struct Live {
 }
 
 impl Live {
-    /// Looks at nothing yet.
+    /// Opens the view; reads nothing yet.
     pub fn open(workplace: &Workplace) -> Result<Self, Failure> {
-        // A name that cannot be, or a team of another repository, is an error at once.
+        // An invalid name, or a team of another repository, is an error at once.
         workplace.agents()?;
         Ok(Self {
             workplace: workplace.for_view(),
@@ -89,8 +90,8 @@ impl Live {
         })
     }
 
-    /// Everything as it is now. Never fails: what cannot be read is said in the scene. Cheap when
-    /// little has changed; at most ten times a second is enough for anybody.
+    /// Everything as it is now. Never fails: the scene lists read errors. Cheap when little has
+    /// changed; ten looks a second are enough for any view.
     pub fn look(&mut self, now_ms: i64) -> Scene {
         let due = |at: i64| now_ms - at >= TEAMS_EVERY || now_ms < at;
         if self.searched.is_none_or(due) && self.outage.lasts(now_ms).is_none() {
@@ -126,12 +127,12 @@ impl Live {
         Ok(TranscriptReader::new(&there.agents()?.run(agent)))
     }
 
-    /// What waits for the next time to look; usable from its own thread.
+    /// A waiter for the next look; usable from its own thread.
     pub fn waiter(&self) -> Waiter {
         Waiter::new(Arc::clone(&self.pace))
     }
 
-    /// Finds teams that are new. One that is known stays, also when it is gone.
+    /// Finds new teams. A known team is kept, also when it is gone.
     fn search(&mut self, now_ms: i64) {
         self.trouble = None;
         let names = match overview::teams_of(&self.workplace) {
@@ -153,7 +154,7 @@ impl Live {
         }
     }
 
-    /// Remembers whether something has changed, and where something can.
+    /// Records whether something has changed, and where changes are possible.
     fn note(&mut self, scene: &Scene) {
         let same = self.before.as_ref().is_some_and(|before| {
             before.teams == scene.teams

@@ -1,14 +1,14 @@
-//! A database that cannot be reached, while somebody looks on.
+//! A database that cannot be reached while a view is open.
 
 use std::sync::{Mutex, PoisonError};
 
 use store::text::clean_cut;
 
-/// It is asked again after so many ms.
+/// Pause before the database is asked again, in ms.
 const AGAIN: i64 = 1_000;
 
-/// What all teams of a view know about their database. One of them that gets no answer spares the
-/// others the waiting.
+/// The shared knowledge of all teams of a view about their database. One team without an answer
+/// spares the others the wait.
 #[derive(Debug, Default)]
 pub(super) struct Outage(Mutex<Option<Since>>);
 
@@ -19,16 +19,16 @@ struct Since {
 }
 
 impl Outage {
-    /// Why nobody is to be asked now, if that is so.
+    /// The reason not to ask the database now; `None` if it may be asked.
     pub(super) fn lasts(&self, now_ms: i64) -> Option<String> {
         let since = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let since = since.as_ref()?;
-        // A clock that was set back must not make it last.
+        // A clock that was set back must not extend the pause.
         let lasts = (since.until - AGAIN..since.until).contains(&now_ms);
         lasts.then(|| since.words.clone())
     }
 
-    /// It did not do what it was asked, for a reason of this kind.
+    /// Records that the database failed, for a reason of this kind.
     pub(super) fn begin(&self, kind: &str, why: &str, now_ms: i64) {
         let mut since = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let why = clean_cut(why, super::TROUBLE);

@@ -13,19 +13,19 @@ use store::text::{clean, clean_line, cut_bytes, first_line};
 
 use super::scene::MailScene;
 
-/// How many messages are kept.
+/// Maximum number of messages.
 const KEPT: usize = 300;
-/// Of an inbox that is there already, so much of the end is read.
+/// Bytes at the end of an existing inbox that are read first.
 const TAIL: u64 = 64 * 1024;
-/// So much is read in one look at most; a longer line is passed over.
+/// Maximum bytes per look; a longer line is skipped.
 const AT_ONCE: usize = 1 << 20;
-/// How much of a text is kept, in bytes.
+/// Maximum bytes of a text.
 const TEXT: usize = 16 * 1024;
-/// How long a summary is, in characters.
+/// Maximum characters of a summary.
 const SUMMARY: usize = 200;
-/// Inboxes are looked at once in so many ms.
+/// Poll interval for inboxes, in ms.
 const EVERY: i64 = 500;
-/// How many ids are remembered, to know a message that is found again.
+/// Maximum number of remembered ids, which identify a message that is read again.
 const REMEMBERED: usize = 4 * KEPT;
 
 /// Follows all inboxes of a team.
@@ -37,23 +37,23 @@ pub(super) struct Post {
     seen: HashSet<String>,
     order: VecDeque<String>,
     looked: Option<i64>,
-    /// Where the mail is in a database instead.
+    /// The mail in a database; `None` if it is in files.
     #[cfg(feature = "postgres")]
     passing: Option<mailbox::Passing>,
 }
 
-/// The mail of a team, if it may be looked at.
+/// The mail of a team, if this workplace may read it.
 pub(super) fn mailbox_of(workplace: &Workplace, team: &Name) -> Option<Mailbox> {
     match workplace.is_in_database() {
-        // Whether the team is of this repository was asked when it was found; a database that is
-        // away for a moment is no reason to give its mail up.
+        // The repository of the team was checked when the view found it; a short outage of the
+        // database does not stop the view of its mail.
         true => Some(workplace.mailbox_to_look_at(team, workplace.mail_options())),
         false => workplace.mailbox().ok(),
     }
 }
 
 impl Post {
-    /// The mail of `team`, which has its files in `dir` if it is kept in files.
+    /// Reads the mail of `team`, whose files are in `dir` if it is kept in files.
     #[cfg_attr(
         not(feature = "postgres"),
         expect(unused_variables, reason = "all are files")
@@ -95,8 +95,8 @@ impl Post {
         self.mail.iter().cloned().collect()
     }
 
-    /// Takes in what was sent. What cannot be read now is there at the next look; whoever reads
-    /// the board says what is wrong.
+    /// Reads new messages. A message that cannot be read now is read at the next look; the reader
+    /// of the board reports the error.
     fn read(&mut self) {
         #[cfg(feature = "postgres")]
         if let Some(passing) = &mut self.passing {
@@ -109,7 +109,7 @@ impl Post {
             return self.take(new);
         }
         for inbox in store::tree::list(&self.inboxes).unwrap_or_default() {
-            // What other tools keep beside ours is a file.
+            // Other tools keep a file beside ccb's directory.
             let log = inbox.join("log.jsonl");
             if !self.logs.contains_key(&log) && log.is_file() {
                 self.logs.insert(log.clone(), Follower::tail(log, TAIL));
@@ -123,7 +123,7 @@ impl Post {
             };
             let lines = appended.bytes.split(|byte| *byte == b'\n');
             let messages = lines.filter_map(mailbox::read_line);
-            // A broadcast is shown once, and not once for everybody who got it.
+            // A broadcast is shown once, not once for each recipient.
             new.extend(messages.filter(|one| !own_copies || one.broadcast.is_none()));
         }
         self.take(new);
@@ -177,7 +177,7 @@ fn scene_of(message: &Message) -> MailScene {
     }
 }
 
-/// All that a message says, in words: the form it has for models is not for people.
+/// The whole content of a message in words: the form for models is not for people.
 fn whole(message: &Message) -> String {
     let protocol = match &message.body {
         Body::Text(text) => return text.clone(),
@@ -252,8 +252,8 @@ pub(super) struct OpenRequests {
 }
 
 impl OpenRequests {
-    /// Those that wait, oldest first, and what was in the way. They are read when the directory has
-    /// changed: the file of a request is only ever replaced.
+    /// The waiting requests, oldest first, and the error if reading failed. They are read when the
+    /// directory has changed: the file of a request is only ever replaced.
     pub(super) fn look(&mut self, mailbox: &mailbox::Mailbox, now_ms: i64) -> Option<String> {
         let dir = mailbox.dir().join("requests");
         let stamp = std::fs::metadata(dir).ok().map(|meta| Stamp::of(&meta));

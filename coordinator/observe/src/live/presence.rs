@@ -1,46 +1,46 @@
-//! Whether a team is there, is being deleted, or is gone.
+//! Detects that a team exists, is being deleted, or is gone.
 
 use std::path::{Path, PathBuf};
 
 use store::atomic::Stamp;
 use team::Team;
 
-/// A database is asked once in so many ms.
+/// Poll interval of a database, in ms.
 #[cfg(feature = "postgres")]
 const EVERY: i64 = 500;
 
-/// Follows whether a team is there; makes nothing.
+/// Follows the existence of a team; creates nothing.
 #[derive(Debug)]
 pub(super) struct Presence {
     team: Team,
     list: PathBuf,
-    /// It was there once.
+    /// True if it existed once.
     seen: bool,
-    /// Its own directory was there, and not only its board.
+    /// True if its own directory existed, and not only its board.
     had_dir: bool,
-    /// The roster as it was when it said whether the team is being deleted.
+    /// The roster's stamp when it was last read for a deletion.
     stamp: Option<Stamp>,
     deleting: bool,
-    /// The same where the roster is in a database, and when that was asked.
+    /// The same for a roster in a database, with the time of the query.
     #[cfg(feature = "postgres")]
     version: Option<i64>,
     #[cfg(feature = "postgres")]
     asked: Option<i64>,
 }
 
-/// Whether a team is there.
+/// The existence of a team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Present {
-    /// It is, or never was.
+    /// It exists, or never existed.
     Yes,
-    /// One part of it goes after the other.
+    /// Its parts are deleted one after another.
     BeingDeleted,
-    /// It was.
+    /// It existed once, and is gone.
     Gone,
 }
 
 impl Presence {
-    /// Of this team and its board.
+    /// Follows this team and its board.
     pub(super) fn new(team: Team, list: PathBuf) -> Self {
         Self {
             team,
@@ -56,7 +56,7 @@ impl Presence {
         }
     }
 
-    /// Whether the team is there, as a database says. Fails if that does not answer.
+    /// The existence of the team according to a database. Fails if the database does not answer.
     #[cfg(feature = "postgres")]
     pub(super) fn in_database(&mut self, now_ms: i64) -> Result<Present, team::TeamError> {
         let due = |at: i64| now_ms - at >= EVERY || now_ms < at;
@@ -79,10 +79,10 @@ impl Presence {
 
     pub(super) fn now(&mut self) -> Present {
         let dir = self.team.dir();
-        // One that was deleted leaves a directory with nothing of a team in it.
+        // A deleted team leaves a directory without files of a team.
         let stamp = super::team::stamp_of(&dir.join("config.json"));
         let there = stamp.is_some() || dir.join("runs").exists();
-        // It may leave the directory of its board as well, empty.
+        // It may also leave the empty directory of its board.
         let list = self.list.is_dir();
         let left = list && (!self.had_dir || has_tasks(&self.list));
         if self.seen && !there && !left {
@@ -102,7 +102,7 @@ impl Presence {
     }
 }
 
-/// Whether there is a task on a board.
+/// True if there is a task on a board.
 fn has_tasks(list: &Path) -> bool {
     let files = std::fs::read_dir(list).into_iter().flatten().flatten();
     let mut names = files.map(|file| file.file_name());

@@ -1,4 +1,4 @@
-//! Is it converging? Judged from what was measured; nothing here reads a file.
+//! Does the run converge? Computed from measured values; reads no file.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -8,32 +8,32 @@ use store::clock::parse_rfc3339;
 use store::text::{clean, clean_cut};
 use taskboard::{Attempt, Change, Snapshot, Status, Task, TaskId};
 
-/// How long the reason of a failed attempt is, in characters.
+/// Maximum characters of the reason of a failed attempt.
 const WHY: usize = 300;
-/// How many points a series has at most.
+/// Maximum number of points of a series.
 const POINTS: usize = 120;
-/// So many tasks must have been measured before anything is said about the rest.
+/// Number of measured tasks that an estimate needs.
 const MEASURED: usize = 2;
 
-/// Something about an agent that a person should look at.
+/// A warning about an agent for a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
-    /// What it is.
+    /// The kind of the warning.
     pub kind: MarkKind,
     /// The reason in words, on one line.
     pub why: String,
 }
 
-/// Why an agent is marked.
+/// The kind of a warning about an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MarkKind {
     /// It makes the same tool call again and again, or two in turn.
     Repeats,
-    /// It works and its worktree stays as it was.
+    /// It works, but its worktree does not change.
     ChangesNothing,
 }
 
-/// Whether a task's check has failed or passed.
+/// The state of a task's check.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CheckState {
     /// The task has no check.
@@ -41,16 +41,16 @@ pub enum CheckState {
     None,
     /// It has not been run yet.
     NotRun,
-    /// It has failed so many times, and not passed since.
+    /// It failed this many times, and has not passed since.
     Red(usize),
-    /// It has passed, after so many failures.
+    /// It passed, after this many failures.
     Green(usize),
 }
 
-/// What an attempt has in common with the one before.
+/// The difference of an attempt from the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Difference {
-    /// There was none before.
+    /// There is no earlier attempt.
     First,
     /// The same failure, and nothing changed in the worktree: no progress.
     Nothing,
@@ -60,79 +60,79 @@ pub enum Difference {
     NewFailure,
 }
 
-/// How much an attempt changed.
+/// The size of an attempt's changes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DiffSize {
-    /// Files.
+    /// Number of files.
     pub files: usize,
-    /// Lines that are new.
+    /// Number of new lines.
     pub added: u64,
-    /// Lines that are gone.
+    /// Number of deleted lines.
     pub deleted: u64,
 }
 
-/// An attempt at a task that came to nothing.
+/// A failed attempt at a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptScene {
     /// The run that made it.
     pub run: String,
     /// In one word: `failed`, `lost`, `died`, `rejected`.
     pub status: String,
-    /// What went wrong, on one line.
+    /// The error, on one line.
     pub why: String,
-    /// The last lines that were printed.
+    /// The last lines of its output.
     pub printed: Vec<String>,
-    /// When.
+    /// The time, in ms.
     pub at_ms: i64,
-    /// Whether it counts against the task. An agent that was killed says nothing about its task.
+    /// True if it counts against the task. An agent that was killed says nothing about its task.
     pub counts: bool,
-    /// The task's check failed, and not something before it.
+    /// True if the task's check failed, and not an earlier step.
     pub check_failed: bool,
-    /// Compared with the one before.
+    /// The difference from the attempt before.
     pub difference: Difference,
-    /// How much its worktree held, where that is known.
+    /// The size of the changes in its worktree; `None` if unknown.
     pub size: Option<DiffSize>,
 }
 
-/// How far a run is, and where it is going.
+/// The progress of a run, with estimates.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunProgress {
-    /// How many tasks are done.
+    /// Number of completed tasks.
     pub done: usize,
-    /// How many there are, those that cannot go on included.
+    /// Number of all tasks, also those that cannot start.
     pub total: usize,
-    /// How many were done by when, for a sparkline: `(ms, done)`, oldest first. Begins with the
-    /// first change of the board that is remembered.
+    /// Number of completed tasks over time, for a sparkline: `(ms, done)`, oldest first. Begins
+    /// with the first remembered change of the board.
     pub series: Vec<(i64, usize)>,
-    /// How long the rest takes if it goes on as it went, in ms. None while too little was
-    /// measured, or when nothing is left that could go on by itself.
+    /// Estimated time for the rest at the present pace, in ms. `None` while too little was
+    /// measured, or when no task is left that can run without a person.
     pub left_ms: Option<i64>,
-    /// How many tasks that estimate was measured on.
+    /// Number of tasks that the estimate is based on.
     pub measured: usize,
-    /// US dollars so far, as far as providers say.
+    /// US dollars so far, as reported by providers.
     pub cost_usd: f64,
-    /// The same at the end, if the rest costs what the others did.
+    /// The estimated total, if the rest costs as much per task.
     pub cost_at_end_usd: Option<f64>,
-    /// Attempts that failed, of all tasks.
+    /// Number of failed attempts of all tasks.
     pub failures: usize,
-    /// Tasks that fail the same way again and again.
+    /// Tasks that fail in the same way repeatedly.
     pub stuck: Vec<TaskId>,
 }
 
-/// What is remembered of how tasks went, from the board's history.
+/// The times of tasks, from the board's history.
 #[derive(Debug, Default)]
 pub(super) struct Times {
-    /// When somebody last began each task.
+    /// The last start of each task.
     begun: BTreeMap<TaskId, i64>,
-    /// When each was completed, and how long the last try took, where that is known. A task that
-    /// was opened again is not in it.
+    /// The time each task was completed, and the duration of its last attempt if known. A reopened
+    /// task is not in it.
     done: BTreeMap<TaskId, (i64, Option<i64>)>,
-    /// How many were done by when.
+    /// Number of completed tasks over time.
     series: Vec<(i64, usize)>,
 }
 
 impl Times {
-    /// Takes in what was done to the board.
+    /// Applies changes of the board.
     pub(super) fn take(&mut self, changes: &[Change]) {
         for change in changes {
             let Some(at) = parse_rfc3339(&change.ts) else {
@@ -160,19 +160,19 @@ impl Times {
         }
     }
 
-    /// When a task was completed.
+    /// The time a task was completed.
     pub(super) fn done_ms(&self, id: TaskId) -> Option<i64> {
         self.done.get(&id).map(|(at, _)| *at)
     }
 
-    /// How long tasks took that are done, shortest first.
+    /// The durations of completed tasks, shortest first.
     fn durations(&self) -> Vec<i64> {
         let mut all: Vec<i64> = self.done.values().filter_map(|(_, took)| *took).collect();
         all.sort_unstable();
         all
     }
 
-    /// The series with no more points than can be shown; the last one is always there.
+    /// The series with at most as many points as a view can show; the last one is always in it.
     fn points(&self) -> Vec<(i64, usize)> {
         let step = self.series.len().div_ceil(POINTS).max(1);
         let mut points: Vec<(i64, usize)> =
@@ -188,19 +188,19 @@ fn status_after(change: &Change) -> Option<Status> {
     Status::parse(status).filter(|_| !internal)
 }
 
-/// What is left of a board, as far as it can be done by itself.
+/// The open tasks of a board that can run without a person.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Rest {
-    /// Tasks that are not done and can be: not parked, and waiting for none that is.
+    /// Number of tasks that are open and can run: not parked, and without a parked dependency.
     pub(super) open: usize,
-    /// The longest chain among them.
+    /// The length of the longest chain among them.
     pub(super) chain: usize,
-    /// How many agents work at once.
+    /// Number of agents that work at the same time.
     pub(super) at_once: usize,
 }
 
 impl Rest {
-    /// Of this board, with so many agents.
+    /// Computes it for this board and number of agents.
     pub(super) fn of(tally: &Tally, at_once: usize) -> Self {
         Self {
             open: tally.open,
@@ -210,21 +210,21 @@ impl Rest {
     }
 }
 
-/// What is counted on a board. It follows from the board alone, so it is counted once per change.
+/// The counts of a board. They follow from the board alone, so they are computed once per change.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tally {
     done: usize,
     total: usize,
     /// See [`Rest::open`].
     open: usize,
-    /// How long the longest chain is.
+    /// The length of the longest chain.
     chain: usize,
     failures: usize,
     stuck: Vec<TaskId>,
 }
 
 impl Tally {
-    /// Of this board, whose longest chain is `chain`.
+    /// Counts this board, whose longest chain is `chain`.
     pub(super) fn of(board: &Snapshot, chain: &[TaskId]) -> Self {
         let held_up = held_up(board);
         let mut tally = Self {
@@ -268,8 +268,8 @@ fn held_up(board: &Snapshot) -> HashSet<TaskId> {
     found
 }
 
-/// How long the rest takes if each task takes as long as half of the others did: whichever is
-/// longer, all of it shared out among the agents, or the longest chain one after the other.
+/// The time for the rest if each task takes the median duration: the longer of all of it shared out
+/// among the agents, and the longest chain in sequence.
 pub(super) fn left_ms(durations: &[i64], rest: Rest) -> Option<i64> {
     if durations.len() < MEASURED || rest.open == 0 {
         return None;
@@ -279,13 +279,13 @@ pub(super) fn left_ms(durations: &[i64], rest: Rest) -> Option<i64> {
     Some(median.saturating_mul(i64::try_from(rounds).unwrap_or(i64::MAX)))
 }
 
-/// What it all costs if each of the rest costs what the others did.
+/// The total cost if each remaining task costs as much as the completed ones.
 pub(super) fn cost_at_end(cost_usd: f64, done: usize, open: usize) -> Option<f64> {
     let measured = done >= MEASURED && cost_usd > 0.0;
     measured.then(|| cost_usd + cost_usd / done as f64 * open as f64)
 }
 
-/// How far a team is. `cost_usd` is what it cost so far.
+/// The progress of a team. `cost_usd` is its cost so far.
 pub(super) fn of_run(tally: &Tally, times: &Times, rest: Rest, cost_usd: f64) -> RunProgress {
     let durations = times.durations();
     RunProgress {
@@ -301,7 +301,7 @@ pub(super) fn of_run(tally: &Tally, times: &Times, rest: Rest, cost_usd: f64) ->
     }
 }
 
-/// How often in a row a task failed the same way with nothing changed in between.
+/// Number of consecutive failures of a task in the same way, without a change in between.
 pub(super) fn stuck(task: &Task) -> Option<usize> {
     match judge(&task.attempts()) {
         Progress::Stuck { times, .. } => Some(times),
@@ -309,7 +309,7 @@ pub(super) fn stuck(task: &Task) -> Option<usize> {
     }
 }
 
-/// Whether the task's check has failed or passed.
+/// The state of the task's check.
 pub(super) fn check_state(task: &Task) -> CheckState {
     let attempts = task.attempts();
     let red = attempts.iter().filter(|it| is_check_failure(&it.why));
@@ -347,7 +347,7 @@ pub(super) fn attempts(all: &[Attempt]) -> Vec<AttemptScene> {
 
 fn difference(before: &Attempt, now: &Attempt) -> Difference {
     match is_same_failure(&before.why, &now.why) {
-        // What cannot be looked at is taken for unchanged, as where retries are decided.
+        // An unknown worktree counts as unchanged, as in the decision about retries.
         true if before.tree == now.tree => Difference::Nothing,
         true => Difference::SameFailure,
         false => Difference::NewFailure,
@@ -390,10 +390,10 @@ mod tests {
             change(1, 0, "pending"),
             change(2, 0, "pending"),
             change(1, 5, "in_progress"),
-            // Noted twice: the first counts.
+            // Recorded twice: the first counts.
             change(1, 6, "in_progress"),
             change(1, 15, "completed"),
-            // By hand: nobody knows how long it took.
+            // By hand: its duration is unknown.
             change(2, 20, "completed"),
         ]);
         assert_eq!(times.durations(), [10_000]);
@@ -402,7 +402,7 @@ mod tests {
         times.take(&[change(1, 30, "pending")]);
         assert_eq!(times.done_ms(id(1)), None);
         assert_eq!(times.points().last().map(|(_, done)| *done), Some(1));
-        // A try that failed does not count into the next one's time.
+        // A failed attempt does not count into the next one's time.
         times.take(&[change(1, 40, "in_progress"), change(1, 44, "completed")]);
         assert_eq!(times.durations(), [4_000]);
         let gone = Change {

@@ -1,4 +1,4 @@
-//! The agents of a team: what their runs' files say, read as they change.
+//! The agents of a team: read from their runs' files as they change.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -17,16 +17,16 @@ use super::transcript::{block, order_of_fork};
 use super::trees::{TreePrints, Wanted};
 use crate::overview::attention;
 
-/// What is only asked of the kernel, and what should not change any more, is looked at once in so
-/// many ms.
+/// Poll interval in ms for values that only the kernel knows, and for values that should not change
+/// any more.
 const SELDOM: i64 = 1_000;
-/// Of a transcript that is there already, so much of the end is read.
+/// Bytes at the end of an existing transcript that are read first.
 const TAIL: u64 = 16 * 1024;
-/// So much is read in one look at most; a longer line is passed over.
+/// Maximum bytes per look; a longer line is skipped.
 const AT_ONCE: usize = 1 << 20;
-/// How long what an agent did last is, in characters.
+/// Maximum characters of an agent's last action.
 const LAST: usize = 200;
-/// How many agents that have ended are shown, the latest.
+/// Maximum number of ended agents in a view, the latest ones.
 const ENDED: usize = 200;
 
 /// The runs of one team.
@@ -45,29 +45,29 @@ struct Run {
     dir: RunDir,
     meta_path: PathBuf,
     stamp: Option<Stamp>,
-    /// As much of it as does not depend on others; none as long as it cannot be read.
+    /// The parts that do not depend on others; `None` as long as it cannot be read.
     known: Option<Known>,
     trouble: Option<String>,
     log: Follower,
     habits: Habits,
-    /// When was last looked what seldom changes.
+    /// The time of the last look at values that seldom change.
     looked: i64,
 }
 
-/// What is known of a run.
+/// The known values of a run.
 #[derive(Debug)]
 struct Known {
     scene: AgentScene,
-    /// What it does, if it has no task on the board.
+    /// The description of its work, if it has no task on the board.
     description: String,
     life: u32,
     cwd: PathBuf,
-    /// It changes files as a rule, in a worktree of its own.
+    /// True if it normally changes files, in a worktree of its own.
     writes: bool,
     created_at: String,
 }
 
-/// What a look at the agents found.
+/// The result of a look at the agents.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) agents: Vec<AgentScene>,
@@ -86,13 +86,13 @@ impl Runs {
         }
     }
 
-    /// The directories of the runs that may go on.
+    /// The directories of the runs that may continue.
     pub(super) fn dirs(&self) -> impl Iterator<Item = PathBuf> {
         let active = self.runs.values().filter(|run| !run.is_over());
         active.map(|run| run.dir.path().to_owned())
     }
 
-    /// Reads what has changed. Agents that ended before `since_ms` are counted, and left out.
+    /// Reads the changes. Agents that ended before `since_ms` are counted, and left out.
     pub(super) fn look(&mut self, since_ms: i64, board: Option<&Snapshot>, now_ms: i64) -> Found {
         let mut found = Found::default();
         if let Err(why) = self.list(now_ms) {
@@ -123,7 +123,7 @@ impl Runs {
         found
     }
 
-    /// Finds runs that are new, and forgets those that are gone.
+    /// Finds new runs, and forgets deleted ones.
     fn list(&mut self, now_ms: i64) -> Result<(), String> {
         let stamp = std::fs::metadata(&self.dir).ok();
         let stamp = stamp.map(|meta| Stamp::of(&meta));
@@ -150,7 +150,7 @@ impl Runs {
     }
 }
 
-/// Leaves out the oldest of those that have ended, if there are too many; says how many.
+/// Leaves out the oldest of the ended agents, if there are too many; returns their number.
 fn leave_out(shown: &mut Vec<&Known>) -> usize {
     let ended = shown.iter().filter(|known| !known.scene.alive).count();
     let surplus = ended.saturating_sub(ENDED);
@@ -185,7 +185,7 @@ impl Run {
         }
     }
 
-    /// Whether nothing happens to it any more, unless somebody resumes it.
+    /// True if it is finished, unless an agent or a person resumes it.
     fn is_over(&self) -> bool {
         let scene = self.known.as_ref().map(|known| &known.scene);
         scene.is_some_and(|scene| !scene.alive && scene.state.is_terminal())
@@ -216,7 +216,7 @@ impl Run {
         self.trouble = None;
         let meta = match self.dir.meta() {
             Ok(meta) => meta,
-            // Being made, or given up before it began.
+            // It is being made, or was given up before it began.
             Err(swarm::run::RunError::NotFound { .. }) => return,
             Err(error) => {
                 self.trouble = Some(trouble(&error.to_string()));
@@ -230,7 +230,7 @@ impl Run {
         self.known = Some(Known::of(&meta, before, &self.dir));
     }
 
-    /// Asks the kernel whether somebody supervises it, unless it has said that it is over.
+    /// Asks the kernel for a supervising process, unless the run has recorded its end.
     fn ask_alive(&mut self) {
         let Some(known) = &mut self.known else {
             return;
@@ -243,7 +243,7 @@ impl Run {
         scene.alive = may_be && self.dir.is_alive().unwrap_or(false);
         if !scene.alive && !scene.state.is_terminal() {
             scene.state = RunState::Lost;
-            // Found dead; when it died nobody knows.
+            // It was found dead; the time of death is unknown.
             scene.ended_ms = scene.ended_ms.or(scene.last_ms).or(Some(scene.since_ms));
         }
     }
@@ -265,8 +265,8 @@ impl Run {
         let lines = appended.bytes.split(|byte| *byte == b'\n');
         let lines: Vec<&[u8]> = lines.filter(|line| !line.is_empty()).collect();
         let record = |line: &&[u8]| serde_json::from_slice::<Record>(line).ok();
-        // Hundreds of agents write thousands of lines a second. What is not read is not shown:
-        // a call of a tool may be a repetition, and of the rest the last words count.
+        // Hundreds of agents write thousands of lines a second. A line that is not read is not
+        // shown: a tool call may be a repetition, and of the rest only the last words count.
         let calls = lines.iter().filter(|line| may_be_call(line));
         for call in calls.filter_map(record) {
             if let Entry::ToolUse { name, input, .. } = &call.entry {
@@ -284,7 +284,7 @@ impl Run {
         }
     }
 
-    /// Its worktree was found like this.
+    /// Records the state of its worktree.
     fn found(&mut self, print: String, now_ms: i64) {
         if let Some(known) = &mut self.known {
             self.habits.found(print, known.scene.tokens, now_ms);
@@ -292,7 +292,7 @@ impl Run {
         }
     }
 
-    /// What is to be looked at to know whether it changes anything, if it is to be suspected.
+    /// The worktree to inspect for changes, if the agent is suspected to make none.
     fn suspect(&self, now_ms: i64) -> Option<Wanted> {
         let known = self.known.as_ref()?;
         if !known.scene.alive || !known.writes {
@@ -305,13 +305,13 @@ impl Run {
     }
 }
 
-/// Whether a line of a transcript can be the call of a tool.
+/// True if a line of a transcript can be the call of a tool.
 fn may_be_call(line: &[u8]) -> bool {
     const KIND: &[u8] = b"tool_use";
     line.windows(KIND.len()).any(|part| part == KIND)
 }
 
-/// What an entry is worth on one line, if it is.
+/// An entry on one line; `None` if it is not worth showing.
 fn words(entry: &Entry) -> Option<String> {
     let last_line = |text: &str| {
         let line = text.lines().rev().find(|line| !line.trim().is_empty());
@@ -393,7 +393,7 @@ impl Known {
         }
     }
 
-    /// The scene at this moment: with what the board says about its task.
+    /// The scene at this moment: with its task's values from the board.
     fn now(&self, board: Option<&Snapshot>, now_ms: i64) -> AgentScene {
         let mut scene = self.scene.clone();
         let task = scene.task.and_then(|id: TaskId| board?.get(id));

@@ -1,8 +1,8 @@
-//! What a view is given to draw: everything that runs, at one moment.
+//! The input of a view: everything that runs, at one moment.
 //!
-//! All text here is safe to print: [`store::text`] has replaced what would steer a terminal or
-//! reorder its text, and what is one line in a view is one line here. A view only cuts it to its
-//! width. Times are ms since the epoch.
+//! All text here is safe to print: [`store::text`] has replaced sequences that would steer a
+//! terminal or reorder its text, and each line of a view is one line here. A view only cuts it to
+//! its width. Times are ms since the epoch.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ pub use landing::LandState;
 /// Everything that runs in a repository or left something there.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Scene {
-    /// When it was looked at.
+    /// The time of the look.
     pub at_ms: i64,
     /// The teams that belong to the repository, those at work first. Teams that had nothing to
     /// show when the view began are among them only if the workplace names them.
     pub teams: Vec<TeamScene>,
-    /// What needs a person in any of them, the most urgent first.
+    /// All items that need a person, the most urgent first.
     pub attention: Vec<Attention>,
-    /// What could not be read and why, one line each.
+    /// The read errors, one line each.
     pub troubles: Vec<String>,
 }
 
@@ -34,7 +34,7 @@ impl Scene {
     }
 }
 
-/// Whether somebody directs a team.
+/// The state of a team's director.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TeamLife {
     /// A process directs it now.
@@ -45,76 +45,76 @@ pub enum TeamLife {
     Interrupted,
     /// It has no session: people and programs share its board.
     Open,
-    /// It was there, and is gone: deleted, or its home was removed. The rest of the scene is as
-    /// it was last seen.
+    /// The team is gone: deleted, or its home was removed. The rest of the scene is from the last
+    /// look.
     Vanished,
 }
 
 /// The process that directs a team.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DirectorScene {
-    /// In words, as far as the system tells: `pid 1234 (ccb)`.
+    /// A description, as far as the system knows it: `pid 1234 (ccb)`.
     pub who: String,
-    /// It writes a format that this version does not know completely: what is shown may be
-    /// incomplete, and changes may be refused. The number of that format.
+    /// The number of the file format, if this version does not know it completely: the scene may be
+    /// incomplete, and changes may be refused.
     pub newer: Option<u64>,
 }
 
-/// Who leads a team.
+/// The lead of a team.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeadScene {
-    /// The person at the terminal. What is said to the lead becomes a task.
+    /// The person at the terminal. A message to the lead becomes a task.
     Person,
-    /// An agent; its id once it was started. What is said to the lead is mail to it.
+    /// An agent, with its id once it has started. A message to the lead is mail to it.
     Agent(Option<String>),
-    /// Nobody: the team has no session.
+    /// The team has no session, and so no lead.
     Nobody,
 }
 
 /// One team.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TeamScene {
-    /// The name, also what acts are addressed with.
+    /// The name, also the address of acts.
     pub name: String,
-    /// What it is there for.
+    /// The purpose.
     pub kind: Kind,
-    /// Whether somebody directs it.
+    /// The state of its director.
     pub life: TeamLife,
-    /// Who directs it, while somebody does.
+    /// The director; `None` if no process directs it.
     pub director: Option<DirectorScene>,
-    /// Who leads it.
+    /// The lead.
     pub lead: LeadScene,
-    /// What its session is about, all of it; may have several lines.
+    /// The prompt of its session; may have several lines.
     pub prompt: Option<String>,
-    /// The branch finished work lands on, where the session says so.
+    /// The branch finished work lands on; `None` if the session names none.
     pub into: Option<String>,
     /// `auto`, `ask` or `never`: when finished work lands. Empty without a session.
     pub merge: String,
-    /// When its session began.
+    /// The start of its session.
     pub since_ms: Option<i64>,
-    /// When its session was ended.
+    /// The end of its session.
     pub ended_ms: Option<i64>,
     /// All agents of the present session, oldest first, and those of earlier ones that still run.
-    /// Those that have ended stay, with how and when.
+    /// Ended agents are kept, with time and outcome.
     pub agents: Vec<AgentScene>,
-    /// How many agents ended before those in `agents`, and are left out.
+    /// Number of earlier ended agents that are not in `agents`.
     pub earlier_agents: usize,
-    /// The board, by number; without internal tasks. The same one as long as nothing on it changes, so
-    /// that looking at thousands of tasks costs nothing then.
+    /// The board, by number; without internal tasks. The same value as long as the board does not
+    /// change, so that a look at thousands of tasks costs nothing then.
     pub tasks: Arc<Vec<TaskScene>>,
-    /// How many tasks are in each state.
+    /// Number of tasks in each state.
     pub counts: Counts,
-    /// What waits for what.
+    /// The dependencies of the tasks.
     pub graph: Arc<GraphScene>,
     /// The last messages and requests, oldest first.
     pub mail: Vec<MailScene>,
-    /// Whether it gets somewhere.
+    /// The progress, with estimates.
     pub progress: RunProgress,
-    /// What all agents have used together, and what they may.
+    /// The total usage of all agents, and its limits.
     pub totals: Totals,
-    /// What needs a person here; all of them are in [`Scene::attention`] as well.
+    /// The items of this team that need a person; [`Scene::attention`] contains them too.
     pub attention: Vec<Attention>,
-    /// What could not be read and why, one line each.
+    /// The read errors, one line each.
     pub troubles: Vec<String>,
 }
 
@@ -137,61 +137,60 @@ impl TeamScene {
 pub struct AgentScene {
     /// Unique in its team; names its run.
     pub id: String,
-    /// How it is addressed. Several runs may have had it one after the other.
+    /// Its address. Several runs may have had it one after another.
     pub name: String,
     /// Its definition, such as `general-purpose`.
     pub agent_type: String,
-    /// What runs it: `claude`, `shell`, …
+    /// The runtime: `claude`, `shell`, …
     pub runtime: String,
-    /// The model, if it said or was told which.
+    /// The model, if it is known.
     pub model: Option<String>,
-    /// The host it is on, if that is another machine: then no more is known of it than what the
-    /// roster and the board say.
+    /// The host it is on, if that is another machine: then only the roster and the board describe
+    /// it.
     pub machine: Option<String>,
-    /// How far it is. One that is not supervised and never ended is [`RunState::Lost`].
+    /// Its state. An agent that is not supervised and has no recorded end is [`RunState::Lost`].
     pub state: RunState,
-    /// Somebody supervises it.
+    /// True if a process supervises it.
     pub alive: bool,
-    /// It leads the team.
+    /// True if it leads the team.
     pub leads: bool,
-    /// It lives on between tasks and can be written to.
+    /// True if it lives on between tasks and reads messages in between.
     pub teammate: bool,
-    /// It reads messages; a shell command does not.
+    /// True if it reads messages; a shell command does not.
     pub reads_mail: bool,
     /// The task it was started for.
     pub task: Option<TaskId>,
-    /// What it does, on one line: the task's `activeForm`, else its own description.
+    /// Its work, on one line: the task's `activeForm`, else its own description.
     pub doing: String,
-    /// When its present life began.
+    /// The start of its present life.
     pub since_ms: i64,
-    /// When that life ended.
+    /// The end of that life.
     pub ended_ms: Option<i64>,
-    /// How it ended, on one line: the error, or the first line of the result.
+    /// The outcome, on one line: the error, or the first line of the result.
     pub outcome: Option<String>,
     /// Tokens in all its lives.
     pub tokens: u64,
-    /// US dollars in all its lives, as far as the provider says.
+    /// US dollars in all its lives, as reported by the provider.
     pub cost_usd: f64,
-    /// How often it used a tool, in all its lives.
+    /// Number of tool calls in all its lives.
     pub tool_uses: u64,
-    /// What it said, did or printed last, on one line.
+    /// Its last message, action or output, on one line.
     pub last: Option<String>,
-    /// When that was.
+    /// The time of `last`.
     pub last_ms: Option<i64>,
-    /// For how long it has shown nothing, if that is long enough to be worth a look, in ms; whole
-    /// minutes.
+    /// The time without a sign of life, in ms, rounded to minutes; `None` if it is short.
     pub silent_ms: Option<i64>,
-    /// Why it gets nowhere, if the engine has noticed: it waits for input, for example.
+    /// The reason of a stall that the engine noticed, such as waiting for input.
     pub stalled: Option<String>,
-    /// It repeats itself, or changes nothing; each with the reason in words.
+    /// Its warnings: it repeats itself, or changes nothing.
     pub marks: Vec<Mark>,
     /// The colour its definition asks for: one of [`team::COLORS`].
     pub color: Option<String>,
-    /// Who started it and is told of its end.
+    /// The agent that started it and is notified of its end.
     pub parent: String,
-    /// It continues its parent's conversation.
+    /// True if it continues its parent's conversation.
     pub fork: bool,
-    /// For a fork, what it was told to do; may have several lines.
+    /// For a fork, its own order; may have several lines.
     pub order: Option<String>,
     /// The name of its worktree.
     pub worktree: Option<String>,
@@ -199,14 +198,14 @@ pub struct AgentScene {
     pub branch: Option<String>,
 }
 
-/// How far a task is, as a person sees it.
+/// The state of a task, as a person sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TaskState {
-    /// Somebody works on it.
+    /// An agent or a person works on it.
     InProgress,
-    /// Somebody could begin it.
+    /// It can start.
     Ready,
-    /// It belongs to somebody who has not begun.
+    /// It has an owner that has not begun.
     Assigned,
     /// It waits for other tasks.
     Blocked,
@@ -214,7 +213,7 @@ pub enum TaskState {
     Parked,
     /// Its agent says it is done, and its check has not been run yet.
     Reported,
-    /// Done.
+    /// Completed.
     Completed,
     /// Its file cannot be read.
     Unreadable,
@@ -225,43 +224,43 @@ pub enum TaskState {
 pub struct TaskScene {
     /// Its number.
     pub id: TaskId,
-    /// What it is about, on one line.
+    /// The subject, on one line.
     pub subject: String,
-    /// All that is said about it; may have several lines.
+    /// The description; may have several lines.
     pub description: String,
-    /// The same as something that is being done.
+    /// The subject as an action in progress.
     pub active_form: String,
-    /// How far it is.
+    /// The state.
     pub state: TaskState,
-    /// Who works on it, or will.
+    /// The agent or person that works on it, or will.
     pub owner: Option<String>,
     /// The open tasks it waits for.
     pub blocked_by: Vec<TaskId>,
-    /// Why it is parked or cannot be read, on one line.
+    /// The reason why it is parked or cannot be read, on one line.
     pub why: Option<String>,
-    /// The higher, the sooner.
+    /// A task with a higher number starts first.
     pub priority: i64,
-    /// It runs this command and needs no model.
+    /// The command that does it without a model.
     pub command: Option<String>,
     /// The command that proves it.
     pub check: Option<String>,
-    /// Whether that has failed or passed.
+    /// The state of its check.
     pub check_state: CheckState,
-    /// Why nothing proves that it is done, if it is completed, on one line.
+    /// The reason why a completed task is unproven, on one line.
     pub unchecked: Option<String>,
-    /// The attempts that came to nothing, oldest first, each with what changed since the last.
+    /// The failed attempts, oldest first, each with the difference from the one before.
     pub attempts: Vec<AttemptScene>,
-    /// The same failure again and nothing changed in between: how often in a row.
+    /// Number of consecutive equal failures without a change in between.
     pub stuck: Option<usize>,
-    /// What became of the work.
+    /// The landing state of its work.
     pub landing: LandState,
     /// The worktree with the work.
     pub worktree: Option<String>,
-    /// When it was completed, if the board's history still says so.
+    /// The time it was completed, if the board's history still has it.
     pub done_ms: Option<i64>,
 }
 
-/// What waits for what.
+/// The dependencies of the tasks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GraphScene {
     /// `(a, b)`: `b` waits for `a`, whether or not `a` is done.
@@ -270,7 +269,7 @@ pub struct GraphScene {
     pub levels: Vec<Vec<TaskId>>,
     /// The longest chain of open tasks.
     pub critical_path: Vec<TaskId>,
-    /// Tasks that wait for each other, which only other tools can bring about.
+    /// Tasks that wait for each other, which only other tools can create.
     pub cycles: Vec<Vec<TaskId>>,
 }
 
@@ -279,35 +278,35 @@ pub struct GraphScene {
 pub struct MailScene {
     /// Unique.
     pub id: String,
-    /// Who sent it.
+    /// The sender.
     pub from: String,
-    /// Who is to read it; `*` for everyone.
+    /// The recipient; `*` for everyone.
     pub to: String,
     /// `message`, `permission_request`, …
     pub kind: String,
-    /// When.
+    /// The time.
     pub sent_ms: i64,
-    /// What it says on one line.
+    /// A summary on one line.
     pub summary: String,
     /// All of it, cut at 16 KiB; may have several lines.
     pub text: String,
 }
 
-/// What the agents of a team have used together, and what they may.
+/// The total usage of a team's agents, and its limits.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Totals {
     /// Tokens.
     pub tokens: u64,
-    /// US dollars, as far as providers say.
+    /// US dollars, as reported by providers.
     pub cost_usd: f64,
-    /// How often a tool was used.
+    /// Number of tool calls.
     pub tool_uses: u64,
-    /// How many tokens they may use.
+    /// Maximum number of tokens.
     pub token_limit: Option<u64>,
-    /// How many US dollars they may cost.
+    /// Maximum cost in US dollars.
     pub cost_limit_usd: Option<f64>,
-    /// They have used up what they may: which limit, in words.
+    /// The exhausted limit, in words.
     pub spent: Option<String>,
-    /// A provider refuses: until when everybody waits, and what it said.
+    /// A provider refuses calls: the end of the pause, and its message.
     pub paused: Option<(i64, String)>,
 }

@@ -1,4 +1,4 @@
-//! One team, read again and again.
+//! Reads one team repeatedly.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,9 +31,9 @@ use super::{RunProgress, TROUBLE};
 use crate::overview::attention::{self, BoardNeeds, Seen};
 use crate::overview::{Counts, Kind};
 
-/// What seldom changes, or costs more to look at, is looked at once in so many ms.
+/// Poll interval in ms for values that seldom change, or are expensive to read.
 const SELDOM: i64 = 1_000;
-/// Where there is no session, agents that ended longer ago are left out, in ms.
+/// Without a session, agents that ended longer ago than this are left out, in ms.
 const RECENT: i64 = 60 * 60 * 1000;
 
 /// Reads one team.
@@ -59,10 +59,10 @@ pub(super) struct TeamReader {
     trees: Option<Trees>,
     director: Option<DirectorScene>,
     presence: Presence,
-    /// Those of its agents that are on other machines, where it can be on several.
+    /// Its agents on other machines, if it can be on several.
     elsewhere: Option<Elsewhere>,
     outage: Arc<Outage>,
-    /// It had something to show; then it stays in view, also when it is gone.
+    /// True if it had something to show; then it is kept in view, also when it is gone.
     pub(super) shown: bool,
     last: Option<TeamScene>,
 }
@@ -76,7 +76,7 @@ struct Cached<T> {
     trouble: Option<String>,
 }
 
-/// What follows from the board, as long as it is the same.
+/// The values that follow from the board, as long as it is the same.
 #[derive(Debug, Default)]
 struct Board {
     tasks: Arc<Vec<TaskScene>>,
@@ -84,10 +84,10 @@ struct Board {
     graph: Arc<GraphScene>,
     tally: Tally,
     needs: BoardNeeds,
-    /// It is there for a plan.
+    /// True if it belongs to a plan.
     planned: bool,
     landings: BTreeMap<TaskId, LandState>,
-    /// As the files were that say what has landed.
+    /// The stamps of the files that record landings.
     stamps: Vec<Option<Stamp>>,
     looked: Option<i64>,
 }
@@ -101,7 +101,7 @@ fn is_due(at: Option<i64>, now_ms: i64) -> bool {
 }
 
 impl<T> Cached<T> {
-    /// Reads again if the file has changed, or if what it means may have with the time.
+    /// Reads again if the file has changed, or if its meaning may have changed with time.
     fn refresh<E: std::fmt::Display>(
         &mut self,
         path: &Path,
@@ -117,7 +117,7 @@ impl<T> Cached<T> {
         (self.stamp, self.looked) = (stamp, Some(now_ms));
         match read() {
             Ok(value) => (self.value, self.trouble) = (value, None),
-            // It is shown as it was.
+            // The view shows the last known value.
             Err(error) => self.trouble = Some(clean_cut(&error.to_string(), TROUBLE)),
         }
     }
@@ -163,7 +163,7 @@ impl TeamReader {
         &self.name
     }
 
-    /// The directories in which something can change.
+    /// The directories in which changes are possible.
     pub(super) fn dirs(&self) -> Vec<PathBuf> {
         let board = self.workplace.home().list(&self.name);
         let mut dirs = vec![
@@ -183,14 +183,15 @@ impl TeamReader {
             return self.last.clone().unwrap_or_else(|| empty(&self.name));
         };
         if present != Present::Gone && self.is_vanished() {
-            // Somebody made it again: nothing of the old one is true of it.
+            // A new team of the same name: the old state does not apply to it.
             let outage = Arc::clone(&self.outage);
             *self = Self::new(self.name.clone(), self.workplace.clone(), outage);
             present = self.present(now_ms).unwrap_or(present);
         }
         if present == Present::Yes || self.last.is_none() {
             let scene = self.read(now_ms);
-            // Half of it may be gone by the time the other half is read, or nobody can be asked.
+            // Half of it may be gone by the time the other half is read, or the database may not
+            // answer.
             let found = self.present(now_ms);
             present = found.unwrap_or(present);
             let whole = found == Some(Present::Yes);
@@ -206,7 +207,7 @@ impl TeamReader {
         self.last.clone().unwrap_or_else(|| empty(&self.name))
     }
 
-    /// Whether it is there; `None` if that cannot be found out now.
+    /// The existence of the team; `None` if it cannot be determined now.
     fn present(&mut self, now_ms: i64) -> Option<Present> {
         #[cfg(feature = "postgres")]
         if self.workplace.is_in_database() {
@@ -229,7 +230,7 @@ impl TeamReader {
         last.is_some_and(|last| last.life == TeamLife::Vanished)
     }
 
-    /// As it was before somebody began to delete it.
+    /// The scene from before the deletion began.
     fn leaving(&self) -> TeamScene {
         let name = &self.name;
         let last = self.last.clone().unwrap_or_else(|| empty(name));
@@ -243,7 +244,7 @@ impl TeamReader {
         }
     }
 
-    /// As it was, with nobody left.
+    /// The last scene, without agents.
     fn vanish(&mut self) {
         let name = &self.name;
         let scene = self.last.get_or_insert_with(|| empty(name));
@@ -281,7 +282,7 @@ impl TeamReader {
             scene.troubles.extend(trouble);
         }
         if scene.totals.token_limit.is_none() {
-            // Where nothing is counted against a limit, all that was used is of interest.
+            // If no limit counts the usage, the sum of all agents is shown.
             let tokens = scene.agents.iter().map(|agent| agent.tokens).sum();
             scene.totals.tokens = scene.totals.tokens.max(tokens);
         }
@@ -319,7 +320,7 @@ impl TeamReader {
         scene.ended_ms = session.ended_at.as_deref().and_then(parse_rfc3339);
     }
 
-    /// Who directs it; says whether somebody does.
+    /// Reads the director; returns true if there is one.
     fn read_director(&mut self, scene: &mut TeamScene) -> bool {
         let held = |lock: &Path| store::lock::is_held(lock).unwrap_or(false);
         let plan = held(&self.plan_lock);
@@ -333,7 +334,7 @@ impl TeamReader {
         let newer = self.session.value.1;
         self.director = match (lock, self.director.take()) {
             (None, _) => None,
-            // Who it is does not change while it is held.
+            // The holder does not change while the lock is held.
             (Some(_), Some(known)) => Some(DirectorScene { newer, ..known }),
             (Some(lock), None) => Some(DirectorScene {
                 who: clean_line(&FileLock::describe_holder(lock)),
@@ -426,7 +427,7 @@ impl TeamReader {
         scene.graph.clone_from(&self.board_shown.graph);
     }
 
-    /// Finds out what has landed, if that may have changed; says whether it has.
+    /// Reads the landings, if they may have changed; returns true if they have.
     fn read_landings(&mut self, board_changed: bool, now_ms: i64) -> bool {
         if !board_changed && !is_due(self.board_shown.looked, now_ms) {
             return false;
@@ -461,7 +462,7 @@ impl TeamReader {
     }
 
     fn needs(&self, scene: &TeamScene, running: bool, now_ms: i64) -> Vec<attention::Attention> {
-        // Of those on other machines nobody here knows what they do.
+        // The actions of agents on other machines are unknown here.
         let silent = scene.agents.iter().filter(|agent| agent.alive);
         let silent = silent.filter(|agent| agent.machine.is_none());
         let silent = silent.filter_map(|agent| {
@@ -490,7 +491,7 @@ impl TeamReader {
 }
 
 impl TeamScene {
-    /// Whether there is something to show: not for a list that nobody ever used.
+    /// True if there is something to show: not for a list that was never used.
     pub(super) fn is_worth_showing(&self, named: bool) -> bool {
         let nothing = self.agents.is_empty() && self.counts.total() == 0 && self.mail.is_empty();
         named || !nothing || self.lead != LeadScene::Nobody || self.life != TeamLife::Open

@@ -1,7 +1,7 @@
-//! What happened in one agent's run, as it happens.
+//! The events of one agent's run, as they happen.
 //!
-//! The reader follows `transcript.jsonl` and keeps the last entries only, each cut to what a view
-//! can show; so neither a transcript of gigabytes nor a line of megabytes fills the memory.
+//! The reader follows `transcript.jsonl` and keeps the last entries only, each cut to the size of a
+//! view; so neither a transcript of gigabytes nor a line of megabytes fills the memory.
 
 use std::collections::VecDeque;
 
@@ -13,78 +13,78 @@ use swarm::fork;
 use swarm::run::{Entry, Record, RunDir};
 use swarm::runtime::Stream;
 
-/// Of what is there when the reader begins, so much of the end is read.
+/// Bytes at the end of an existing transcript that are read first.
 const BEGINS_WITH: u64 = 1 << 20;
-/// So much is read at once, and no longer line is understood.
+/// Maximum bytes per read; a longer line is not parsed.
 const AT_ONCE: usize = 2 << 20;
-/// How many entries are kept.
+/// Maximum number of entries.
 const KEPT: usize = 2_000;
-/// How much of one text is kept, in bytes.
+/// Maximum bytes of one text.
 const TEXT: usize = 8 * 1024;
-/// How much of a tool's result is kept, in bytes.
+/// Maximum bytes of a tool's result.
 const RESULT: usize = 4 * 1024;
-/// How long a tool call or the first line of its result is, in characters.
+/// Maximum characters of a tool call or of the first line of its result.
 const LINE: usize = 240;
-/// So many of the last entries are searched for the call that a result belongs to.
+/// Number of last entries that are searched for the call of a result.
 const LOOKED_BACK: usize = 256;
 
-/// Something that happened, ready to be shown.
+/// An event, ready to be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TranscriptEntry {
-    /// Counts up from 1; stays the same while the entry is there, also when its result comes.
+    /// Counts up from 1; constant while the entry exists, also when its result arrives.
     pub number: u64,
-    /// When, in ms since the epoch.
+    /// The time, in ms since the epoch.
     pub at_ms: i64,
-    /// What.
+    /// The event.
     pub what: Happened,
 }
 
-/// What happened. Texts may have several lines, are cut where they are long, and safe to print.
+/// An event. Texts may have several lines, are cut if they are long, and safe to print.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say what the fields are")]
 pub enum Happened {
-    /// It was told this first. Of a fork, only its own order: what came before is its parent's.
+    /// Its first prompt. For a fork, only its own order: the rest is its parent's conversation.
     Told { text: String, fork: bool },
-    /// The model said something.
+    /// A message of the model.
     Said { text: String },
-    /// It printed something.
+    /// Output of the agent's program.
     Printed { text: String, error: bool },
-    /// It used a tool: the call on one line, and the result once there is one.
+    /// A tool call on one line, and the result when it has arrived.
     Tool {
         id: String,
         name: String,
         input: String,
         result: Option<ToolResult>,
     },
-    /// A message reached it.
+    /// A message to the agent.
     Received { text: String },
-    /// It asked whether it may use a tool.
+    /// A request for permission to use a tool.
     Asked { tool: String, input: String },
-    /// It was answered.
+    /// The answer to a request.
     Answered { allow: bool, why: Option<String> },
-    /// It gets nowhere.
+    /// The agent makes no progress.
     Stalled { why: String },
-    /// Its turn is over.
+    /// The agent's turn is over.
     TurnEnded {
         status: String,
         error: Option<String>,
     },
-    /// A life of it began or ended, or the engine noticed something.
+    /// A life of the agent began or ended, or the engine noticed something.
     Note { text: String },
 }
 
 /// The result of a tool call, folded to one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolResult {
-    /// It is no error.
+    /// True if it is no error.
     pub ok: bool,
     /// Its first line that is not blank.
     pub first: String,
-    /// How it begins, for whoever unfolds it; may have several lines and is safe to print.
+    /// Its beginning, for a view that unfolds it; may have several lines and is safe to print.
     pub text: String,
-    /// How many lines it has.
+    /// Number of lines.
     pub lines: usize,
-    /// How many bytes, as far as the transcript has them.
+    /// Number of bytes in the transcript.
     pub bytes: usize,
 }
 
@@ -94,13 +94,13 @@ pub struct TranscriptReader {
     log: Follower,
     entries: VecDeque<TranscriptEntry>,
     last: u64,
-    /// Entries before the first one kept were read and dropped, or not read.
+    /// True if entries before the first kept one were dropped or not read.
     earlier: bool,
     trouble: Option<String>,
 }
 
 impl TranscriptReader {
-    /// Of this run, which need not exist yet.
+    /// A reader of this run, which need not exist yet.
     pub fn new(run: &RunDir) -> Self {
         let path = run.transcript_path();
         let len = std::fs::metadata(&path).map_or(0, |found| found.len());
@@ -113,7 +113,7 @@ impl TranscriptReader {
         }
     }
 
-    /// Reads what was appended since the last call; says whether there is something new to show.
+    /// Reads the text appended since the last call; returns true if there is something new to show.
     /// A transcript that was cut or replaced is shown from its new beginning.
     pub fn poll(&mut self) -> bool {
         let before = self.trouble.take();
@@ -138,7 +138,7 @@ impl TranscriptReader {
             }
             let lines = appended.bytes.split(|byte| *byte == b'\n');
             for line in lines.filter(|line| !line.is_empty()) {
-                // What cannot be read was cut off by a crash.
+                // A line that cannot be read was cut off by a crash.
                 if let Ok(record) = serde_json::from_slice::<Record>(line) {
                     new |= self.take(record);
                 }
@@ -154,12 +154,12 @@ impl TranscriptReader {
         &self.entries
     }
 
-    /// There is more before the first of them: `ccb agent logs` shows all of it.
+    /// True if there is more before the first of them: `ccb agent logs` shows all of it.
     pub fn has_earlier(&self) -> bool {
         self.earlier
     }
 
-    /// Why it cannot be read, if it cannot.
+    /// The reason why it cannot be read; `None` if it can.
     pub fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }
@@ -177,7 +177,7 @@ impl TranscriptReader {
         }
     }
 
-    /// Adds a record; says whether it is one that is shown.
+    /// Adds a record; returns true if it is shown.
     fn take(&mut self, record: Record) -> bool {
         let at_ms = parse_rfc3339(&record.ts).unwrap_or(0);
         let what = match record.entry {
@@ -215,7 +215,7 @@ impl TranscriptReader {
         false
     }
 
-    /// Adds what was printed to what was printed just before, as long as that is short.
+    /// Appends output to the preceding output entry, as long as that is short.
     fn printed(&mut self, at_ms: i64, more: &str, error: bool) -> bool {
         if more.is_empty() {
             return false;
@@ -236,7 +236,7 @@ impl TranscriptReader {
     }
 }
 
-/// An entry as it is shown, if it is.
+/// The shown form of an entry; `None` if it is not shown.
 fn shown(entry: Entry) -> Option<Happened> {
     Some(match entry {
         Entry::Prompt { text } => match order_of_fork(&text) {
@@ -291,7 +291,7 @@ fn shown(entry: Entry) -> Option<Happened> {
     })
 }
 
-/// What a fork was told to do, of all it was told.
+/// A fork's own order, from its whole prompt.
 pub(super) fn order_of_fork(prompt: &str) -> Option<&str> {
     let end = format!("</{}>", fork::TAG);
     let (_, order) = prompt.rsplit_once(end.as_str())?;
@@ -308,7 +308,7 @@ pub(super) fn block(text: &str) -> String {
     text
 }
 
-/// What a tool is used on, on one line: its usual main argument, else all of them.
+/// The argument of a tool on one line: its usual main argument, else all of them.
 pub(super) fn input_line(input: &Value) -> String {
     const MAIN: [&str; 12] = [
         "command",

@@ -1,4 +1,4 @@
-//! Looking into worktrees and history, beside the view: git takes its time.
+//! Reads worktrees and history in the background of a view, because git is slow.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -12,20 +12,20 @@ use worktrees::patch;
 use super::progress::{AttemptScene, DiffSize};
 use super::scene::TaskScene;
 
-/// One worktree is looked at no sooner than so many ms after another: it is a courtesy, and the
-/// agents need the machine.
+/// Minimum pause between two worktrees, in ms: the view is optional, and the agents need the
+/// machine.
 const PAUSE: i64 = 2_000;
 
-/// A worktree that is to be looked at.
+/// A worktree to inspect.
 #[derive(Debug)]
 pub(super) struct Wanted {
     /// The agent's run.
     pub(super) id: String,
-    /// Where it works.
+    /// The directory of its work.
     pub(super) dir: PathBuf,
 }
 
-/// One thing after the other on a thread of its own.
+/// Runs one job after another on a thread of its own.
 #[derive(Debug)]
 struct Aside<T> {
     sender: Sender<(String, Option<T>)>,
@@ -49,7 +49,7 @@ impl<T: Send + 'static> Aside<T> {
         self.busy = true;
         let sender = self.sender.clone();
         thread::spawn(move || {
-            // Whoever asked may be gone.
+            // The receiver may be gone.
             sender.send((id, work())).ok();
         });
     }
@@ -69,8 +69,8 @@ pub(super) struct TreePrints {
 }
 
 impl TreePrints {
-    /// Looks at this one, unless another is being looked at or was just now: then it is asked for
-    /// again.
+    /// Inspects this worktree, unless another inspection runs or has just ended: then ask again
+    /// later.
     pub(super) fn ask(&mut self, wanted: Wanted, now_ms: i64) {
         let soon = |at: i64| (0..PAUSE).contains(&(now_ms - at));
         if self.aside.busy || self.asked.is_some_and(soon) {
@@ -82,15 +82,15 @@ impl TreePrints {
             .begin(id, move || worktrees::fingerprint_of(&dir));
     }
 
-    /// What was found since the last call. One that git cannot tell is not suspected.
+    /// The fingerprint found since the last call. A worktree that git cannot read is not suspected.
     pub(super) fn take(&mut self) -> Option<(String, String)> {
         let (id, print) = self.aside.take()?;
         Some((id, print?))
     }
 }
 
-/// How much attempts that failed had changed. What a run did does not change any more, so it is
-/// looked at once.
+/// The sizes of failed attempts' changes. A finished run does not change any more, so it is read
+/// once.
 #[derive(Debug, Default)]
 pub(super) struct Sizes {
     known: HashMap<String, DiffSize>,
@@ -99,7 +99,7 @@ pub(super) struct Sizes {
 }
 
 impl Sizes {
-    /// Adds what is known to the attempts of these tasks, and finds out more of it.
+    /// Adds the known sizes to the attempts of these tasks, and reads more of them.
     pub(super) fn fill(&mut self, tasks: &mut Arc<Vec<TaskScene>>, runs: &Path, repository: &Path) {
         while let Some((run, size)) = self.aside.take() {
             self.known.extend(size.map(|size| (run, size)));

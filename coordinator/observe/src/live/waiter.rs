@@ -1,10 +1,10 @@
-//! Waiting until something may have changed.
+//! Waits until something may have changed.
 //!
-//! While much happens, events are of no use: thousands a second would have to be taken in to
-//! learn that a look is due, which is known anyway. So as long as looks find something, the next
-//! one simply comes after the pace; later, if looks are expensive, because hundreds of agents work.
-//! Only when a few have found nothing does the system watch the directories, and then nothing runs
-//! until it says something, or a slow tick passes.
+//! While much happens, events are useless: a view would receive thousands a second to learn that a
+//! look is due, which it knows anyway. So as long as looks find changes, the next one simply
+//! follows after the pace; later, if looks are expensive, because hundreds of agents work. Only
+//! after a few looks without changes does the system watch the directories, and then nothing runs
+//! until an event or a slow tick.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -13,42 +13,42 @@ use std::time::{Duration, Instant};
 
 use store::watch::Hints;
 
-/// How soon a look follows the one before while something happens.
+/// Interval between two looks while something happens.
 const PACE: Duration = Duration::from_millis(100);
-/// Looks take one part of so many of a processor's time.
+/// Looks take at most 1/`SHARE` of a processor's time.
 const SHARE: u32 = 40;
-/// However expensive they are, one follows another so soon.
+/// Maximum interval between two looks, however expensive they are.
 const SLOWEST: Duration = Duration::from_secs(1);
-/// So many looks in a row that found nothing, and the system is asked to watch.
+/// Number of looks without changes after which the system is asked to watch.
 const QUIET: u32 = 5;
-/// What no event tells (a process that died, a file system without events) is found this late.
+/// Poll interval for changes without an event (a process that died, a file system without events).
 const TICK: Duration = Duration::from_secs(2);
-/// The same where the system cannot watch.
+/// The same if the system cannot watch.
 const POLL: Duration = Duration::from_millis(500);
 
-/// Why a wait is over.
+/// The reason why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Woken {
     /// It is time to look again.
     Look,
-    /// Somebody rang ([`WaiterBell::ring`]).
+    /// Another thread rang ([`WaiterBell::ring`]).
     Rung,
     /// The time is over.
     TimeUp,
 }
 
-/// What looks and waits know of each other.
+/// The state that looks and waits share.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// The directories in which something can change.
+    /// The directories in which changes are possible.
     pub(super) dirs: Vec<PathBuf>,
-    /// Looks in a row that found nothing.
+    /// Number of consecutive looks that found nothing.
     pub(super) quiet: u32,
-    /// Things change in places the system cannot watch.
+    /// True if changes happen in places the system cannot watch.
     pub(super) elsewhere: bool,
 }
 
-/// How soon a look follows the one before, if that, and what was made of it, took so much of the
+/// The interval between two looks, if a look, and its use by the view, took this much of the
 /// processor's time.
 fn distance(took: Duration) -> Duration {
     let fair = took.saturating_mul(SHARE).min(SLOWEST);
@@ -72,7 +72,7 @@ pub struct Waiter {
 pub struct WaiterBell(SyncSender<()>);
 
 impl WaiterBell {
-    /// Ends the present wait, or the next one if nobody waits.
+    /// Ends the present wait, or the next one if no thread waits.
     pub fn ring(&self) {
         self.0.try_send(()).ok();
     }
@@ -91,14 +91,14 @@ impl Waiter {
         }
     }
 
-    /// Something with which others end a wait.
+    /// A bell with which others end a wait.
     pub fn bell(&self) -> WaiterBell {
         WaiterBell(self.sender.clone())
     }
 
-    /// Waits until it is time to look again, somebody rings, or `limit` is over. Uses no time of
-    /// the processor while nothing happens. Where looks are made on the same thread, the more they
-    /// cost, the longer it waits.
+    /// Waits until it is time to look again, a bell rings, or `limit` is over. Uses no time of the
+    /// processor while nothing happens. If looks run on the same thread, the wait is longer the
+    /// more they cost.
     pub fn wait(&mut self, limit: Duration) -> Woken {
         let begun = Instant::now();
         let distance = distance(processor_time().saturating_sub(self.worked));
@@ -123,7 +123,7 @@ impl Waiter {
             Err(_) => Woken::TimeUp,
         };
         if woken == Woken::Look {
-            // However many hints come, looks keep their distance.
+            // Looks keep their distance, regardless of the number of hints.
             let early = distance.saturating_sub(self.looked.elapsed());
             let left = limit.saturating_sub(begun.elapsed());
             std::thread::sleep(early.min(left));
@@ -135,7 +135,7 @@ impl Waiter {
         woken
     }
 
-    /// Has the system watch these directories; says how long to wait at most.
+    /// Has the system watch these directories; returns the longest wait.
     fn watch(&mut self, dirs: Vec<PathBuf>) -> Duration {
         if self.watch.as_ref().is_none_or(|(now, _)| *now != dirs) {
             let ring = self.sender.clone();
@@ -143,7 +143,7 @@ impl Waiter {
                 ring.try_send(()).ok();
             });
             self.watch = Some((dirs, hints));
-            // What happened since the last look and before this is found by one more.
+            // One more look finds changes between the last look and the start of the watch.
             return Duration::ZERO;
         }
         match self
@@ -156,14 +156,13 @@ impl Waiter {
         }
     }
 
-    /// Whether it was the system that rang.
+    /// True if the system rang.
     fn hinted(&self) -> bool {
         self.watch.as_ref().is_some_and(|(_, hints)| hints.take())
     }
 }
 
-/// The time this thread has had of a processor: on a busy machine a look takes longer without
-/// costing more.
+/// The processor time of this thread: on a busy machine a look takes longer without costing more.
 fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     let seconds = u64::try_from(time.tv_sec).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What needs a person, each with the command that deals with it and what a view can do about it.
+//! The items that need a person, each with the command that resolves it and the actions of a view.
 
 use std::collections::BTreeSet;
 
@@ -16,12 +16,12 @@ use super::Kind;
 use crate::act::Act;
 use mailbox::{in_short, short_id};
 
-/// An agent that has shown nothing for so long is worth a look, in ms.
+/// Time without a sign of life after which an agent needs attention, in ms.
 pub(crate) const SILENT: i64 = 10 * 60 * 1000;
-/// How many tasks of one kind are named one by one.
+/// Maximum number of tasks of one kind that are listed by number.
 const NAMED: usize = 5;
 
-/// Why a person is needed; the most urgent first.
+/// The reason why a person is needed; the most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Need {
@@ -31,9 +31,9 @@ pub enum Need {
     Plan,
     /// Another request waits for an answer.
     Request,
-    /// A budget or quota is used up.
+    /// A budget or quota is exhausted.
     Budget,
-    /// Two pieces of work do not go together.
+    /// Two pieces of work conflict.
     Conflict,
     /// A task's check failed too often.
     Check,
@@ -41,56 +41,56 @@ pub enum Need {
     Parked,
     /// A task's file cannot be read.
     Unreadable,
-    /// An agent shows nothing any more.
+    /// An agent shows no sign of life.
     Silent,
     /// A session or plan was ended before it was done.
     Interrupted,
-    /// Something is finished and has not landed.
+    /// Finished work has not landed.
     Unlanded,
 }
 
-/// Something that needs a person.
+/// An item that needs a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Attention {
-    /// Why.
+    /// The reason.
     pub need: Need,
-    /// The team it is about.
+    /// The team of the item.
     pub team: String,
-    /// The task, where it is about one.
+    /// The task; `None` if it is about no task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskId>,
-    /// The agent, by its name, where it is about one.
+    /// The agent's name; `None` if it is about no agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// The whole id of the request that waits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
-    /// In words, on one line.
+    /// A description on one line.
     pub what: String,
-    /// The command that deals with it, or shows more.
+    /// The command that resolves it, or shows more.
     pub command: String,
-    /// All there is to know before one decides: the tool's whole input, the plan, what a check
-    /// printed. May have several lines and is safe to print.
+    /// Everything a person must know to decide: the tool's whole input, the plan, the output of a
+    /// check. May have several lines and is safe to print.
     #[serde(skip)]
     pub detail: String,
-    /// What a view can offer to do about it, the usual first; each may still ask for a text
-    /// ([`Act::asks_for`]). Empty where only `command` helps.
+    /// The actions that a view can offer, the usual one first; each may still ask for a text
+    /// ([`Act::asks_for`]). Empty if only `command` helps.
     #[serde(skip)]
     pub answers: Vec<Act>,
-    /// Until when a request can be answered, in ms since the epoch.
+    /// The time limit of the answer, in ms since the epoch.
     #[serde(skip)]
     pub until_ms: Option<i64>,
 }
 
-/// What on a board needs a person. It follows from the board alone, so whoever looks again and again finds
-/// it once per change.
+/// The items of a board that need a person. They follow from the board alone, so a repeated reader
+/// computes them once per change.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BoardNeeds {
     needs: Vec<Attention>,
-    /// Completed tasks that nothing proves.
+    /// Completed tasks without proof.
     unchecked: BTreeSet<TaskId>,
-    /// Tasks that a session would begin or go on with.
+    /// Number of tasks that a session would start or resume.
     open: usize,
 }
 
@@ -110,19 +110,19 @@ impl BoardNeeds {
     }
 }
 
-/// What is known of a team; from it alone follows what needs a person.
+/// The state of a team, which alone decides the items that need a person.
 pub(crate) struct Seen<'a> {
     pub(crate) name: &'a str,
     pub(crate) kind: Kind,
-    /// Somebody directs it.
+    /// True if a process directs it.
     pub(crate) running: bool,
-    /// There was a session, and it was killed.
+    /// True if its session was killed.
     pub(crate) cut_short: bool,
     /// Requests that wait for an answer.
     pub(crate) requests: &'a [Request],
-    /// Agents that are silent: the name, and how.
+    /// Silent agents: the name and a description.
     pub(crate) silent: Vec<(String, String)>,
-    /// The limit that is used up.
+    /// The exhausted limit.
     pub(crate) spent: Option<&'a str>,
     pub(crate) board: Option<&'a BoardNeeds>,
     /// Tasks whose work is finished and has not landed.
@@ -163,7 +163,7 @@ pub(crate) fn of_team(team: &Seen<'_>) -> Vec<Attention> {
         });
     }
     all.extend(team.board.into_iter().flat_map(|board| board.needs.clone()));
-    // Those that are there for plans are landed by their plan.
+    // A plan lands the work of its own team.
     let lands_itself = team.running || team.kind == Kind::Fanout;
     if !lands_itself {
         all.extend(of_unlanded(team, &bare));
@@ -177,8 +177,8 @@ pub(crate) fn of_team(team: &Seen<'_>) -> Vec<Attention> {
     all
 }
 
-/// Finished work that has not landed. Unchecked work is a question of its own, so that nobody lands
-/// it together with the rest unasked.
+/// Finished work that has not landed. Unchecked work is a separate question, so that a person does
+/// not land it with the rest by accident.
 fn of_unlanded(team: &Seen<'_>, bare: &dyn Fn(Need, String, &str) -> Attention) -> Vec<Attention> {
     let is_unchecked = |id: &TaskId| team.board.is_some_and(|it| it.unchecked.contains(id));
     let (unchecked, checked): (Vec<TaskId>, Vec<TaskId>) =
@@ -261,7 +261,7 @@ fn need_of_parked(task: &Task) -> Need {
     }
 }
 
-/// The last failure where there were attempts, which says more than how often it failed.
+/// The last failure if there were attempts, which says more than their number.
 fn why_parked(task: &Task) -> String {
     let attempts = task.attempts();
     let failed = attempts.iter().filter(|attempt| attempt.counts);
@@ -309,7 +309,7 @@ fn of_request(request: &Request, team: &str) -> Attention {
     }
 }
 
-/// Everything somebody has to know who says yes.
+/// All facts a person needs before an approval.
 fn whole_question(question: &Question) -> String {
     let whole = match question {
         Question::Plan(plan) => {
@@ -332,7 +332,7 @@ fn whole_question(question: &Question) -> String {
 }
 
 impl Attention {
-    /// With a command of the team, and nothing else to offer.
+    /// An item with a command of the team, and no other action.
     fn bare(need: Need, team: &str, what: &str, command: &str) -> Self {
         Self {
             command: format!("ccb --team {team} {command}").trim_end().to_owned(),
@@ -356,8 +356,8 @@ impl Attention {
     }
 }
 
-/// How an agent is silent, if it is: it said that it is stalled, or it runs and has shown nothing
-/// since `last_ms` for long.
+/// The description of an agent's silence; `None` if it is not silent. It reported a stall, or it
+/// runs without a sign of life since `last_ms` for long.
 pub(crate) fn silence(
     stalled: Option<&str>,
     runs: bool,

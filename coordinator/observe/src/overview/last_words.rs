@@ -1,19 +1,19 @@
-//! What an agent said, did or printed last.
+//! The last message, action or output of an agent.
 
 use swarm::run::{Entry, Record, RunDir};
 
-/// How much of the end of a transcript is looked at.
+/// Bytes at the end of a transcript that are read.
 const LOOKED_AT: u64 = 16 * 1024;
-/// How much of it is kept.
+/// Maximum characters of the result.
 const KEPT: usize = 200;
 
 pub(super) struct LastWords {
     pub(super) text: String,
-    /// When it was written down, RFC 3339.
+    /// The time it was written, RFC 3339.
     pub(super) at: String,
 }
 
-/// The last thing worth a line in the transcript of a run.
+/// The last entry of a run's transcript that is worth a line.
 pub(super) fn last_words(run: &RunDir) -> Option<LastWords> {
     let end = store::log::tail(&run.transcript_path(), LOOKED_AT).ok()?;
     let lines = end.lines().rev();

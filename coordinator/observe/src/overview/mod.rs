@@ -34,17 +34,17 @@ use self::last_words::{LastWords, last_words};
 pub struct Overview {
     /// The teams that belong to the repository, those at work first.
     pub teams: Vec<TeamView>,
-    /// What needs a person, the most urgent first.
+    /// The items that need a person, the most urgent first.
     pub attention: Vec<Attention>,
-    /// How many worktrees there are, by what they are.
+    /// Number of worktrees by state.
     pub worktrees: BTreeMap<&'static str, usize>,
 }
 
-/// What a team is there for.
+/// The purpose of a team.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// A session with mates.
+    /// A session with teammates.
     Session,
     /// A session with a coordinator.
     Coordinator,
@@ -60,36 +60,36 @@ pub enum Kind {
 pub struct TeamView {
     /// Its name.
     pub name: String,
-    /// What it is there for.
+    /// The purpose.
     pub kind: Kind,
-    /// Somebody directs it now.
+    /// True if a process directs it now.
     pub running: bool,
-    /// Its session was ended, and not killed.
+    /// True if its session ended without being killed.
     pub ended: bool,
-    /// What its session is about.
+    /// The prompt of its session.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// How far its tasks are.
+    /// The counts of its tasks.
     pub tasks: Counts,
     /// Its agents that are alive.
     pub agents: Vec<AgentView>,
-    /// What all its agents used, those that have ended included.
+    /// The usage of all its agents, also those that have ended.
     #[serde(serialize_with = "usage_json")]
     pub usage: Usage,
     /// Requests that wait for an answer.
     #[serde(skip)]
     pub requests: Vec<Request>,
-    /// What is finished and has not landed.
+    /// The tasks whose finished work has not landed.
     pub unlanded: Vec<TaskId>,
-    /// Those of them that nothing proves.
+    /// Those of them without proof.
     pub unchecked: Vec<TaskId>,
-    /// What is written down of its session.
+    /// The stored record of its session.
     #[serde(skip)]
     pub session: Option<TeamSession>,
 }
 
 impl TeamView {
-    /// Whether there is nothing to say about it: nobody works, nothing is open, nothing is left.
+    /// True if there is nothing to report: no agent works, no task is open, nothing is left.
     pub fn is_at_rest(&self) -> bool {
         let open = self.tasks.pending + self.tasks.in_progress + self.tasks.unreadable;
         !self.running
@@ -100,28 +100,28 @@ impl TeamView {
     }
 }
 
-/// How many tasks are in each state.
+/// Number of tasks in each state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Counts {
-    /// Not begun: the next two are part of it.
+    /// Not begun: includes the next two.
     pub pending: usize,
-    /// Somebody could begin it.
+    /// Tasks that can start.
     pub ready: usize,
-    /// It failed too often.
+    /// Tasks that failed too often.
     pub parked: usize,
-    /// Somebody works on it.
+    /// Tasks in progress.
     pub in_progress: usize,
-    /// Done.
+    /// Completed tasks.
     pub completed: usize,
-    /// Those of the completed ones that nothing proves.
+    /// Completed tasks without proof.
     pub unchecked: usize,
-    /// Its file cannot be read.
+    /// Tasks whose file cannot be read.
     pub unreadable: usize,
 }
 
 impl Counts {
-    /// Of a board.
+    /// Counts a board.
     pub fn of(snapshot: &Snapshot) -> Self {
         let mut counts = Self {
             unreadable: snapshot.unreadable().len(),
@@ -144,7 +144,7 @@ impl Counts {
         counts
     }
 
-    /// How many there are.
+    /// Number of all tasks.
     pub fn total(&self) -> usize {
         self.pending + self.in_progress + self.completed + self.unreadable
     }
@@ -156,32 +156,32 @@ impl Counts {
 pub struct AgentView {
     /// Its id.
     pub agent_id: String,
-    /// How it is addressed.
+    /// Its address.
     pub name: String,
-    /// How far it is.
+    /// Its state.
     pub state: &'static str,
     /// The task it works on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// What it does, in a few words.
+    /// Its work, in a few words.
     pub description: String,
-    /// Since when, RFC 3339.
+    /// The start, RFC 3339.
     pub since: String,
-    /// What it used.
+    /// Number of tokens.
     pub tokens: u64,
     /// The same in detail.
     #[serde(serialize_with = "usage_json")]
     pub usage: Usage,
-    /// Whether it is a copy of another agent.
+    /// True if it is a copy of another agent.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub fork: bool,
-    /// Why it gets nowhere, if it said so.
+    /// The reason of a stall that it reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stalled: Option<String>,
-    /// What it said, did or printed last.
+    /// Its last message, action or output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last: Option<String>,
-    /// When that was, RFC 3339.
+    /// The time of `last`, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_at: Option<String>,
     /// The host it is on, if that is another machine.
@@ -223,7 +223,7 @@ pub fn look(workplace: &Workplace) -> Result<Overview, Failure> {
     })
 }
 
-/// What of a team needs a person.
+/// The items of a team that need a person.
 fn needs(
     team: &TeamView,
     board: Option<&Snapshot>,
@@ -294,7 +294,7 @@ pub(crate) fn teams_of(workplace: &Workplace) -> Result<Vec<Name>, Failure> {
     Ok(names)
 }
 
-/// Whether a team works on this repository: as its roster says, else as its runs say.
+/// True if a team works on this repository, according to its roster, else to its runs.
 fn belongs(name: &Name, here: Option<&str>, workplace: &Workplace) -> bool {
     let roster = workplace.team_named(name.clone()).roster();
     if let Ok(roster) = &roster
@@ -309,7 +309,7 @@ fn belongs(name: &Name, here: Option<&str>, workplace: &Workplace) -> bool {
     let ids = runs.filter_map(|run| run.ok()?.file_name().into_string().ok());
     let ids = ids.filter(|id| !id.starts_with('.'));
     let mut metas = ids.filter_map(|id| agents.run(&id).meta().ok());
-    // Where it was started, which is somewhere in the repository.
+    // The directory it was started in, which is inside the repository.
     let directory = metas.find_map(|meta| meta.repository);
     let repository = directory.and_then(|directory| Repository::discover(&directory));
     repository.is_some_and(|repository| repository.common_dir.to_str() == here)
@@ -328,7 +328,7 @@ fn look_at(name: &Name, workplace: &Workplace) -> Result<(TeamView, Option<Snaps
     let board = workplace.board();
     let snapshot = match board.exists() {
         true => Some(board.snapshot()?),
-        // A list nobody made is not made by looking.
+        // A look does not create a list.
         false => None,
     };
     let tasks = snapshot.as_ref().map(Counts::of).unwrap_or_default();

@@ -19,11 +19,11 @@ use super::model::{
 use super::timeline::{self, Known, Moment};
 use super::trim::{self, Room};
 
-/// Of a transcript, so much is looked at for the timeline, in bytes.
+/// Maximum bytes of a transcript that are read for the timeline.
 const TRANSCRIPT: u64 = 16 << 20;
-/// Of one line of it, so much is looked at: its time and its kind come first.
+/// Maximum bytes of one of its lines: time and kind come first.
 const LINE: u64 = 256;
-/// How much of what a check printed is in the report.
+/// Maximum bytes of a check's output in the report.
 const CHECK_OUTPUT: u64 = 16 * 1024;
 
 /// The runs and tasks of one team, as far as they belong to one report.
@@ -33,11 +33,11 @@ pub(super) struct Found {
     pub(super) tasks: Vec<TaskPart>,
     pub(super) landings: Vec<LandingPart>,
     pub(super) earlier_tasks: usize,
-    /// An agent of it lives.
+    /// True if an agent of it lives.
     pub(super) alive: bool,
 }
 
-/// One run, with what is read of it once.
+/// One run, with the parts that are read once.
 struct RunRead {
     meta: Meta,
     exit: Option<Exit>,
@@ -47,7 +47,8 @@ struct RunRead {
     to_ms: i64,
 }
 
-/// Everything of `agents`' team that happened since `since_ms`; of one agent alone if `only` names it.
+/// Everything of `agents`' team that happened since `since_ms`; of one agent alone if `only` names
+/// it.
 pub(super) fn gather(
     agents: &Agents,
     trees: Option<&Trees>,
@@ -145,7 +146,7 @@ fn read_run(agents: &Agents, meta: Meta, alive: bool, now: i64) -> RunRead {
     }
 }
 
-/// When what kind of entry was written, of the first part of a transcript. Long lines and long
+/// The times and kinds of entries in the first part of a transcript. Long lines and long
 /// transcripts cost no memory: only the beginning of each line is kept.
 fn moments(run: &RunDir) -> Vec<Moment> {
     let Ok(file) = std::fs::File::open(run.transcript_path()) else {
@@ -197,8 +198,8 @@ fn skip_line(reader: &mut impl BufRead) -> bool {
     }
 }
 
-/// Time and kind from the beginning of a line, which may be cut: both are written before anything
-/// an agent says.
+/// Time and kind from the beginning of a line, which may be cut: both are written before the text
+/// of an agent.
 pub fn moment(line: &[u8]) -> Option<Moment> {
     let text = String::from_utf8_lossy(line);
     let value = |key: &str| {
@@ -271,7 +272,7 @@ fn agent_part(run: &RunRead) -> AgentPart {
     }
 }
 
-/// Where the tasks of a report come from.
+/// The sources of a report's tasks.
 struct Scene<'a> {
     agents: &'a Agents,
     trees: Option<&'a Trees>,
@@ -282,7 +283,7 @@ struct Scene<'a> {
 }
 
 impl Scene<'_> {
-    /// The tasks that are open or were worked on, and how many others there are.
+    /// The tasks that are open or were worked on, and the number of others.
     fn tasks(&self, only_theirs: bool, room: &mut Room) -> (Vec<TaskPart>, usize) {
         let mut by_task: HashMap<&str, Vec<&RunRead>> = HashMap::new();
         for run in self.runs {
@@ -365,8 +366,8 @@ impl Scene<'_> {
         part
     }
 
-    /// Where the work of a task is, as far as landings say. What waits to land is known to whoever
-    /// asks for the report.
+    /// The landing state of a task's work, according to the landings. The caller knows the work
+    /// that waits to land.
     fn landing(&self, task: &Task) -> &'static str {
         let name = format!("{}#{}", self.list, task.id);
         let mut of_it = self.landings.iter().rev();
@@ -423,7 +424,7 @@ fn changes(part: &mut TaskPart, trees: &Trees, base: &str, commit: &str, room: &
         room.took(bytes.len());
         part.diff = Some(Excerpt {
             text: String::from_utf8_lossy(&bytes).into_owned(),
-            // How much more there is, nobody has counted.
+            // The number of further bytes is unknown.
             cut: u64::from(cut),
         });
     }
@@ -441,7 +442,7 @@ fn attempt_part(attempt: &taskboard::Attempt) -> AttemptPart {
     }
 }
 
-/// How a task stands, in a word and in a sentence.
+/// The state of a task, in a word and in a sentence.
 fn state_of(task: &Task, snapshot: &Snapshot) -> (&'static str, String) {
     let owner = || task.owner.clone().unwrap_or_else(|| "somebody".into());
     match task.status {
@@ -482,7 +483,7 @@ fn state_of(task: &Task, snapshot: &Snapshot) -> (&'static str, String) {
     }
 }
 
-/// What each model used.
+/// The usage of each model.
 pub(super) fn models(agents: &[AgentPart]) -> Vec<ModelPart> {
     let mut all: BTreeMap<String, ModelPart> = BTreeMap::new();
     for agent in agents {

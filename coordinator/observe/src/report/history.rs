@@ -1,9 +1,9 @@
 //! Reports of sessions and plans that have ended, kept in the home: `<home>/ccb/history/<id>/`.
 //!
-//! `report.json` is the report, `summary.json` what `ccb runs` lists. The summary is written last, so a
-//! directory with one is whole. Reports older than `history.days` go, then the oldest until all
-//! together are at most `history.maxBytes`. They are copies: nothing that has not landed is in them
-//! alone.
+//! `report.json` is the report, `summary.json` the input of `ccb runs`. The summary is written
+//! last, so a directory with one is whole. Reports older than `history.days` are deleted, then the
+//! oldest until all together are at most `history.maxBytes`. They are copies: work that has not
+//! landed is never in them alone.
 
 use std::path::{Path, PathBuf};
 
@@ -20,28 +20,28 @@ const SUMMARY: &str = "summary.json";
 const TMP: &str = ".tmp";
 const DAY_MS: i64 = 24 * 3600 * 1000;
 
-/// One run as it is listed.
+/// One run in the list.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Summary {
     /// The version of this format.
     pub v: u64,
-    /// By what `ccb report` knows it.
+    /// The id for `ccb report`.
     pub id: String,
     /// Its team.
     pub team: String,
-    /// What it was.
+    /// The kind of run.
     pub kind: ReportKind,
-    /// What it was about, its first line.
+    /// The first line of its title.
     pub title: String,
-    /// When it began, RFC 3339.
+    /// The start, RFC 3339.
     pub started_at: String,
-    /// When it ended.
+    /// The end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<String>,
-    /// How.
+    /// The state.
     pub state: ReportState,
-    /// The same in words.
+    /// The state in words.
     pub words: String,
     /// Its figures.
     pub totals: Totals,
@@ -54,7 +54,7 @@ fn dir(workplace: &Workplace) -> PathBuf {
     workplace.home().ours().join("history")
 }
 
-/// Keeps a report, in the place of an earlier one of the same run, and removes what is too old.
+/// Keeps a report, replacing an earlier one of the same run, and removes old ones.
 pub fn keep(report: &Report, workplace: &Workplace) -> Result<(), Failure> {
     let all = dir(workplace);
     let settings = &workplace.settings().history;
@@ -93,7 +93,7 @@ fn put(tmp: &Path, path: &Path, value: &impl Serialize) -> Result<(), Failure> {
     Ok(atomic::replace(tmp, path, &bytes, Durability::Relaxed)?)
 }
 
-/// Removes what is too old, and then the oldest of what is too much; never `newest`.
+/// Removes reports that are too old, and then the oldest while all are too large; never `newest`.
 fn prune(all: &Path, days: i64, max_bytes: u64, newest: &str) -> Result<(), Failure> {
     let now = SystemClock.now_ms();
     let mut kept = Vec::new();
@@ -101,7 +101,7 @@ fn prune(all: &Path, days: i64, max_bytes: u64, newest: &str) -> Result<(), Fail
         let own = all.join(&name);
         let summary = read(&own).unwrap_or_default();
         let ended = summary.ended_at.as_deref().unwrap_or(&summary.started_at);
-        // One without a summary was cut short, long ago if nobody writes it now.
+        // A report without a summary was interrupted, and is old if it is not being written now.
         let ended = parse_rfc3339(ended).unwrap_or_else(|| changed_ms(&own));
         if name == newest {
             continue;
@@ -145,7 +145,8 @@ fn read(own: &Path) -> Option<Summary> {
     serde_json::from_slice(&bytes).ok()
 }
 
-/// What has ended in the workplace's repository, the latest first; of its team alone if one was named.
+/// The ended runs of the workplace's repository, the latest first; of its team alone if one was
+/// named.
 pub fn list(workplace: &Workplace) -> Result<Vec<Summary>, Failure> {
     let mut found = everywhere(workplace);
     let here = workplace.common_dir();
@@ -169,7 +170,7 @@ pub fn everywhere(workplace: &Workplace) -> Vec<Summary> {
     found
 }
 
-/// The id that `given`, or what begins with it, stands for. `None` if there is none.
+/// The id that `given`, or its beginning, stands for. `None` if there is none.
 pub(super) fn resolve(given: &str, workplace: &Workplace) -> Result<Option<String>, Failure> {
     let all = everywhere(workplace);
     if all.iter().any(|one| one.id == given) {
@@ -251,7 +252,7 @@ mod tests {
         let mut left = names(all);
         left.sort();
         assert_eq!(left, ["half", "mid", "new"]);
-        // The newest stays, however large it is.
+        // The newest is kept, however large it is.
         prune(all, 30, 10, "new").unwrap();
         assert!(names(all).contains(&"new".to_owned()));
         assert!(!names(all).contains(&"mid".to_owned()));

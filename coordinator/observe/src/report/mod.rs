@@ -1,7 +1,7 @@
 //! Reports: a session, a plan or one agent from beginning to end, as data and as a page.
 //!
-//! Everything is read from what is on disk; nothing is locked or changed. [`history`] keeps reports of
-//! what has ended, because its team may be deleted.
+//! Everything is read from the disk; nothing is locked or changed. [`history`] keeps reports of
+//! ended runs, because their team may be deleted.
 
 mod gather;
 pub mod history;
@@ -27,8 +27,8 @@ pub use self::model::*;
 pub use self::plan::of_plan;
 use self::trim::Room;
 
-/// A report of `given`: a run that `ccb runs` lists, a team, or an agent of the workplace's team.
-/// Without it, of the workplace's team, or of the last thing that ran in this repository.
+/// The report of `given`: a run that `ccb runs` lists, a team, or an agent of the workplace's team.
+/// Without it, of the workplace's team, or of the last run in this repository.
 pub fn find(given: Option<&str>, workplace: &Workplace) -> Result<Report, Failure> {
     let Some(given) = given else {
         return match of_team(workplace) {
@@ -51,7 +51,7 @@ pub fn find(given: Option<&str>, workplace: &Workplace) -> Result<Report, Failur
         if roster {
             return of_team(&there);
         }
-        // One that was deleted at its end.
+        // A team that was deleted at its end.
         if let Some(id) = history::last_of_team(given, workplace)? {
             return history::load(&id, workplace);
         }
@@ -66,14 +66,14 @@ pub fn find(given: Option<&str>, workplace: &Workplace) -> Result<Report, Failur
     })
 }
 
-/// Of the workplace's team, as it is now.
+/// The report of the workplace's team, as it is now.
 pub fn of_team(workplace: &Workplace) -> Result<Report, Failure> {
     let name = workplace.team()?;
     let session = SessionFile::new(workplace.home(), &name).session()?;
     team_report(workplace, session.as_ref(), None, Room::default())
 }
 
-/// The same without diffs and without what checks printed, which costs little.
+/// The same without diffs and without the output of checks, which is cheap.
 pub fn of_team_without_diffs(workplace: &Workplace) -> Result<Report, Failure> {
     let name = workplace.team()?;
     let session = SessionFile::new(workplace.home(), &name).session()?;
@@ -89,7 +89,7 @@ pub fn of_team_without_diffs(workplace: &Workplace) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Of a session that ends just now with this verdict.
+/// The report of a session that ends just now with this verdict.
 pub fn of_session_end(
     workplace: &Workplace,
     session: &TeamSession,
@@ -152,7 +152,7 @@ fn team_report(
     Ok(finished(report, workplace))
 }
 
-/// Of one agent of the workplace's team, with the task it was started for.
+/// The report of one agent of the workplace's team, with the task it was started for.
 fn of_agent(given: &str, workplace: &Workplace) -> Result<Report, Failure> {
     let agents = workplace.agents()?;
     let meta = agents.find(given)?;
@@ -204,15 +204,15 @@ fn kind_of(workplace: &Workplace, session: Option<&TeamSession>, plan_runs: bool
     }
 }
 
-/// By what a run is known: its team, and when it began, to the millisecond: a second is long enough
-/// for two runs of one team.
+/// The id of a run: its team, and its start to the millisecond: a second is long enough for two
+/// runs of one team.
 fn id_of(team: &str, started_at: &str) -> String {
     let digits: String = started_at.chars().filter(char::is_ascii_digit).collect();
     let (day, time) = (digits.get(..8), digits.get(8..17));
     format!("{team}-{}-{}", day.unwrap_or("0"), time.unwrap_or("0"))
 }
 
-/// The parts that follow from what was found.
+/// The parts that follow from the gathered data.
 fn whole(found: Found) -> Report {
     Report {
         totals: totals(&found),
@@ -225,7 +225,7 @@ fn whole(found: Found) -> Report {
     }
 }
 
-/// With everything said in words, small, and without secrets.
+/// The finished report: with words, small, and without secrets.
 fn finished(mut report: Report, workplace: &Workplace) -> Report {
     if report.words.is_empty() {
         report.words = words(&report);
@@ -276,7 +276,7 @@ fn state_of(found: &Found, cut_short: bool) -> ReportState {
     }
 }
 
-/// The tasks whose work waits to land, and whether that is because a landing was undone.
+/// The tasks whose work waits to land; true if that is because a landing was undone.
 fn waiting(workplace: &Workplace) -> HashMap<TaskId, bool> {
     let all = workplace
         .agents()
@@ -298,7 +298,7 @@ fn say_what_waits(found: &mut Found, waiting: &HashMap<TaskId, bool>) {
     }
 }
 
-/// What somebody has to do, each with the command.
+/// The remaining actions for a person, each with the command.
 fn left_of(found: &Found, team: &str, running: bool) -> Vec<LeftPart> {
     let mut left = Vec::new();
     let ccb = format!("ccb --team {team}");

@@ -1,7 +1,7 @@
-//! What a report says. Everything here can be written as JSON and read again.
+//! The content of a report. Everything here can be written as JSON and read again.
 //!
-//! Texts are as agents wrote them, without secrets and cut to a length. They may hold anything:
-//! whoever shows them has to make them harmless first.
+//! Texts are as agents wrote them, without secrets and cut to a length. They may contain anything:
+//! a view must make them harmless before it shows them.
 
 use serde::{Deserialize, Serialize};
 use swarm::runtime::Usage;
@@ -17,51 +17,51 @@ pub const REPORT_VERSION: u64 = 1;
 pub struct Report {
     /// The version of this format.
     pub v: u64,
-    /// By what `ccb runs` and `ccb report` know it.
+    /// The id for `ccb runs` and `ccb report`.
     pub id: String,
     /// The team it belongs to.
     pub team: String,
-    /// What it is a report of.
+    /// The kind of report.
     pub kind: ReportKind,
-    /// What it was about: the prompt, the plan's name, or the agent's description.
+    /// The title: the prompt, the plan's name, or the agent's description.
     pub title: String,
     /// The branch finished work goes to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// When the first of it began, RFC 3339.
+    /// The first start, RFC 3339.
     pub started_at: String,
-    /// When the last of it ended; none while it runs.
+    /// The last end; `None` while it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<String>,
-    /// How it stands or ended.
+    /// The state.
     pub state: ReportState,
-    /// The same in words.
+    /// The state in words.
     pub words: String,
     /// The figures.
     pub totals: Totals,
-    /// Who did what when.
+    /// The agents over time.
     pub timeline: Timeline,
     /// The tasks, by number or in the order of the plan.
     pub tasks: Vec<TaskPart>,
     /// The agents, oldest first.
     pub agents: Vec<AgentPart>,
-    /// What each model used, the most expensive first.
+    /// The usage of each model, the most expensive first.
     pub models: Vec<ModelPart>,
-    /// What landed, oldest first; those that were undone are marked.
+    /// The landings, oldest first; undone ones are marked.
     pub landings: Vec<LandingPart>,
-    /// What is left to do for somebody.
+    /// The remaining actions for a person.
     pub left: Vec<LeftPart>,
-    /// What else everybody should know.
+    /// Other notes for every reader.
     pub notes: Vec<String>,
-    /// What was left out of this report because it is large, in words.
+    /// The parts that this report leaves out because they are large, in words.
     pub omitted: Vec<String>,
 }
 
-/// What a report is about.
+/// The kind of report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReportKind {
-    /// A session with mates.
+    /// A session with teammates.
     #[default]
     Session,
     /// A session with a coordinator.
@@ -75,7 +75,7 @@ pub enum ReportKind {
 }
 
 impl ReportKind {
-    /// As people say it.
+    /// The word for people.
     pub fn word(self) -> &'static str {
         match self {
             Self::Session => "session",
@@ -87,29 +87,29 @@ impl ReportKind {
     }
 }
 
-/// How a run stands or ended.
+/// The state of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ReportState {
-    /// Somebody works on it.
+    /// It is in progress.
     Running,
     /// Everything is done, and nothing is left to land.
     Done,
-    /// Done, with something left to land.
+    /// Done, with work left to land.
     Conflicts,
     /// A task, an agent or a check failed.
     Failed,
-    /// Nobody works on it, and tasks are open.
+    /// It is not in progress, and tasks are open.
     #[default]
     Open,
     /// A budget, a deadline or a quota ended it.
     Stopped,
-    /// Somebody interrupted or killed it.
+    /// A person interrupted it, or it was killed.
     Interrupted,
 }
 
 impl ReportState {
-    /// The mark that stands for it.
+    /// The mark that represents it.
     pub fn mark(self) -> &'static str {
         match self {
             Self::Running => "◐",
@@ -126,48 +126,48 @@ impl ReportState {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Totals {
-    /// Tasks in this report.
+    /// Number of tasks in this report.
     pub tasks: usize,
-    /// Of these, done.
+    /// Number of completed tasks.
     pub done: usize,
-    /// Of these, failed or parked.
+    /// Number of failed or parked tasks.
     pub failed: usize,
-    /// Tasks on the board that were done before, and are not in this report.
+    /// Number of tasks on the board that were done before, and are not in this report.
     pub earlier_tasks: usize,
-    /// Agents that were started.
+    /// Number of started agents.
     pub agents: usize,
-    /// Attempts that came to nothing.
+    /// Number of failed attempts.
     pub failed_attempts: usize,
-    /// Landings that stand.
+    /// Number of landings that were not undone.
     pub landed: usize,
-    /// Landings that were taken back.
+    /// Number of undone landings.
     pub undone: usize,
-    /// From the beginning to the end, in ms.
+    /// Duration from the beginning to the end, in ms.
     pub duration_ms: i64,
-    /// What all agents worked together, in ms.
+    /// Total working time of all agents, in ms.
     pub work_ms: i64,
-    /// What all agents waited together, in ms.
+    /// Total waiting time of all agents, in ms.
     pub wait_ms: i64,
-    /// How long checks took together, in ms.
+    /// Total duration of checks, in ms.
     pub check_ms: i64,
-    /// Tokens read, cached ones included.
+    /// Tokens read, including cached ones.
     pub input_tokens: u64,
-    /// Those of them that providers had in their caches.
+    /// Tokens of these that came from the providers' caches.
     pub cache_read_tokens: u64,
-    /// Those of them that providers put into their caches.
+    /// Tokens of these that were added to the providers' caches.
     pub cache_write_tokens: u64,
     /// Tokens written.
     pub output_tokens: u64,
-    /// US dollars, as far as providers say.
+    /// US dollars, as reported by providers.
     pub cost_usd: f64,
     /// Tokens of their parents' conversations that forks found in the cache.
     pub forked_tokens: u64,
-    /// US dollars that this saved against fresh agents that are told as much.
+    /// US dollars saved compared with fresh agents that get the same prompt.
     pub saved_usd: f64,
 }
 
 impl Totals {
-    /// What was used.
+    /// The usage.
     pub fn usage(&self) -> Usage {
         Usage {
             input_tokens: self.input_tokens,
@@ -182,17 +182,17 @@ impl Totals {
     }
 }
 
-/// Who did what when.
+/// The agents over time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Timeline {
-    /// Where it begins, ms since the epoch.
+    /// The start, in ms since the epoch.
     pub from_ms: i64,
-    /// Where it ends.
+    /// The end, in ms since the epoch.
     pub to_ms: i64,
     /// One row for each agent, in the order in which they began.
     pub rows: Vec<Row>,
-    /// The chain of tasks that decided how long all of it took, in order.
+    /// The chain of tasks that decided the total duration, in order.
     pub critical_path: Vec<CriticalStep>,
 }
 
@@ -202,45 +202,45 @@ pub struct Timeline {
 pub struct Row {
     /// The agent's id.
     pub agent: String,
-    /// What it did, without gaps or overlaps.
+    /// Its activities, without gaps or overlaps.
     pub spans: Vec<Span>,
 }
 
-/// What an agent did for a while.
+/// An activity of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Span {
-    /// What.
+    /// The kind of activity.
     pub what: SpanKind,
-    /// From when on, ms since the epoch.
+    /// The start, in ms since the epoch.
     pub from_ms: i64,
-    /// Until when.
+    /// The end, in ms since the epoch.
     pub to_ms: i64,
 }
 
-/// What an agent does.
+/// The kind of an agent's activity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SpanKind {
-    /// It is being started: its worktree is made, its program comes up.
+    /// It starts: its worktree is made, its program is started.
     Starting,
     /// It works.
     Working,
     /// It waits for an answer, or for the next message.
     Waiting,
-    /// Its work is checked.
+    /// Its work is being checked.
     Check,
 }
 
-/// A task on the chain that decided how long all of it took.
+/// A task on the chain that decided the total duration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CriticalStep {
-    /// The task, as the report names it.
+    /// The task's id in the report.
     pub task: String,
-    /// How long it could have begun and did not, in ms.
+    /// Time it was ready but had not started, in ms.
     pub waited_ms: i64,
-    /// How long it took, in ms.
+    /// Its duration in ms.
     pub took_ms: i64,
 }
 
@@ -250,45 +250,45 @@ pub struct CriticalStep {
 pub struct TaskPart {
     /// Its number, or its id in the plan.
     pub id: String,
-    /// What it is about.
+    /// The subject.
     pub subject: String,
-    /// All that was said about it.
+    /// The description.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// How it ended: `done`, `failed`, `parked`, `open`, `running`, `skipped`, `unreadable`.
+    /// The state: `done`, `failed`, `parked`, `open`, `running`, `skipped`, `unreadable`.
     pub state: String,
-    /// The same in a sentence.
+    /// The state in a sentence.
     pub words: String,
-    /// Why nothing proves that it is done; none if a check passed, or if it is not done.
+    /// The reason why it is unproven; `None` if a check passed, or if it is not done.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unchecked: Option<String>,
-    /// The tasks it waited for.
+    /// The tasks it depended on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub after: Vec<String>,
-    /// Who did it.
+    /// The agent that did it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// When the first attempt began, ms since the epoch.
+    /// The start of the first attempt, in ms since the epoch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from_ms: Option<i64>,
-    /// When the last one ended.
+    /// The end of the last attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to_ms: Option<i64>,
-    /// How often it was tried.
+    /// Number of attempts.
     pub tries: usize,
-    /// The tries that came to nothing, oldest first.
+    /// The failed attempts, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<AttemptPart>,
-    /// The check as it was last run.
+    /// The last run of the check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub check: Option<CheckPart>,
     /// The files it changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
-    /// What it changed, as `git diff` prints it.
+    /// Its changes, as `git diff` prints them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<Excerpt>,
-    /// What became of its work: `landed`, `undone`, `waiting`, `nothing`, or empty.
+    /// The landing state: `landed`, `undone`, `waiting`, `nothing`, or empty.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub landing: String,
     /// Tokens of all attempts.
@@ -303,7 +303,7 @@ pub struct TaskPart {
 pub struct Excerpt {
     /// The text, or a part of it.
     pub text: String,
-    /// How many bytes are missing; of a check's output at the beginning, else at the end.
+    /// Number of missing bytes; of a check's output at the beginning, else at the end.
     #[serde(skip_serializing_if = "is_zero")]
     pub cut: u64,
 }
@@ -313,22 +313,22 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// A try that came to nothing.
+/// A failed attempt.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AttemptPart {
     /// The run that made it.
     pub run: String,
-    /// How it ended, in one word.
+    /// The status in one word.
     pub status: String,
-    /// What went wrong, on one line.
+    /// The error, on one line.
     pub what: String,
-    /// What was printed last.
+    /// The end of its output.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub printed: String,
-    /// When, RFC 3339.
+    /// The time, RFC 3339.
     pub at: String,
-    /// Whether it counts against the task.
+    /// True if it counts against the task.
     pub counts: bool,
 }
 
@@ -338,14 +338,14 @@ pub struct AttemptPart {
 pub struct CheckPart {
     /// For the shell.
     pub command: String,
-    /// It passed.
+    /// True if it passed.
     pub passed: bool,
-    /// How it ended, in words.
+    /// The result in words.
     pub words: String,
-    /// How it failed at first, if it passed only when it was run again on the same commit.
+    /// The first failure, if it passed only when repeated on the same commit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flaky: Option<String>,
-    /// How long it took, in ms.
+    /// The duration in ms.
     pub duration_ms: u64,
     /// The end of what it printed.
     pub output: Excerpt,
@@ -357,47 +357,47 @@ pub struct CheckPart {
 pub struct AgentPart {
     /// Its id.
     pub id: String,
-    /// How it is addressed.
+    /// Its address.
     pub name: String,
     /// Its definition.
     pub agent_type: String,
-    /// What ran it.
+    /// The runtime.
     pub runtime: String,
-    /// The model, if that is known.
+    /// The model; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The task it was started for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// How far it is, in one word.
+    /// Its state in one word.
     pub state: String,
-    /// Its result or what went wrong, cut.
+    /// Its result or its error, cut.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub result: String,
-    /// What the engine found out besides.
+    /// Other notes of the engine.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// How often it was started or resumed.
+    /// Number of starts and resumes.
     pub lives: u32,
-    /// Whether it is a copy of another agent.
+    /// True if it is a copy of another agent.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub fork: bool,
-    /// Tokens read, cached ones included.
+    /// Tokens read, including cached ones.
     pub input_tokens: u64,
-    /// Those of them that the provider had in its cache.
+    /// Tokens of these that came from the provider's cache.
     pub cache_read_tokens: u64,
-    /// Those of them that it put into its cache.
+    /// Tokens of these that were added to the provider's cache.
     pub cache_write_tokens: u64,
     /// Tokens written.
     pub output_tokens: u64,
     /// US dollars.
     pub cost_usd: f64,
-    /// How often it used a tool.
+    /// Number of tool calls.
     pub tool_uses: u64,
-    /// Of a fork: tokens of its parent's conversation that it found in the cache.
+    /// For a fork: tokens of its parent's conversation that it found in the cache.
     #[serde(skip_serializing_if = "is_zero")]
     pub forked_tokens: u64,
-    /// US dollars that this saved against a fresh agent that is told as much.
+    /// US dollars saved compared with a fresh agent that gets the same prompt.
     #[serde(skip_serializing_if = "is_free")]
     pub saved_usd: f64,
 }
@@ -407,13 +407,13 @@ fn is_free(usd: &f64) -> bool {
     *usd <= 0.0
 }
 
-/// What one model used.
+/// The usage of one model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ModelPart {
-    /// The model, or the runtime where no model is known.
+    /// The model, or the runtime if no model is known.
     pub name: String,
-    /// How many agents used it.
+    /// Number of agents that used it.
     pub agents: usize,
     /// Tokens read.
     pub input_tokens: u64,
@@ -423,32 +423,32 @@ pub struct ModelPart {
     pub cost_usd: f64,
 }
 
-/// Something that landed.
+/// A landing.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LandingPart {
-    /// As `ccb undo` names it, such as `L7`; empty where a whole plan landed.
+    /// The id for `ccb undo`, such as `L7`; empty if a whole plan landed.
     pub id: String,
     /// The task.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     /// The branch.
     pub into: String,
-    /// Where that went.
+    /// The new commit of the branch.
     pub commit: String,
-    /// When, RFC 3339.
+    /// The time, RFC 3339.
     pub at: String,
-    /// When it was undone.
+    /// The time of its undo, RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undone_at: Option<String>,
 }
 
-/// Something that is left for somebody.
+/// A remaining action for a person.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct LeftPart {
-    /// What it is, in words.
+    /// A description.
     pub what: String,
-    /// The command that deals with it.
+    /// The command that resolves it.
     pub command: String,
 }

@@ -1,4 +1,4 @@
-//! A report of a plan: what the plan's own report says, with who did it when.
+//! The report of a plan: from the plan's own report, with the agents over time.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,8 +17,8 @@ use super::model::{
 use super::trim::{self, Room};
 use super::{id_of, of_verdict, timeline, whole};
 
-/// Of `report`, whose patches and logs are in `dir`. Without `agents`, which merged reports do not have,
-/// there is no timeline.
+/// The report of the plan's `report`, whose patches and logs are in `dir`. Without `agents`, which
+/// merged reports do not have, there is no timeline.
 pub fn of_plan(
     report: &fanout::Report,
     dir: &Path,
@@ -90,7 +90,7 @@ pub fn of_plan(
     whole.totals.landed = landed;
     whole.totals.duration_ms = i64::try_from(report.duration_ms()).unwrap_or(0);
     if agents.is_none() {
-        // Those of the parts, as far as they said.
+        // The costs of the parts, as far as they are known.
         let cost = report.cost();
         (whole.totals.input_tokens, whole.totals.cost_usd) = (cost.tokens, cost.usd);
     }
@@ -113,7 +113,7 @@ fn nothing(from_ms: i64, to_ms: i64) -> Found {
     }
 }
 
-/// Tasks by their ids in the plan, everywhere.
+/// Uses the tasks' ids in the plan everywhere.
 fn rename(found: &mut Found, agents: Option<&Agents>) {
     let Some(snapshot) = agents.and_then(|agents| agents.board().snapshot().ok()) else {
         return;
@@ -201,7 +201,7 @@ fn task_part(
     }
 }
 
-/// What a patch changes, without the mail around it.
+/// The diff of a patch, without the mail around it.
 fn patch(path: &Path, room: &mut Room) -> Option<Excerpt> {
     use std::io::Read;
     let most = room.next();
@@ -221,7 +221,7 @@ fn patch(path: &Path, room: &mut Room) -> Option<Excerpt> {
     })
 }
 
-/// Conflicts with what resolves them, and how to go on.
+/// Conflicts with the commands that resolve them, and the command that runs the plan again.
 fn left(report: &fanout::Report) -> Vec<LeftPart> {
     let mut left: Vec<LeftPart> = report
         .tasks

@@ -1,5 +1,5 @@
-//! Who did what when, made from transcripts; and which chain of tasks decided how long it took.
-//! Nothing here reads a file.
+//! The agents over time, computed from transcripts; and the chain of tasks that decided the
+//! duration. Reads no file.
 
 use std::collections::BTreeMap;
 
@@ -7,24 +7,24 @@ use store::clock::parse_rfc3339;
 
 use super::model::{CriticalStep, Span, SpanKind, TaskPart};
 
-/// An entry of a transcript, as far as the timeline needs it.
+/// An entry of a transcript, with the fields for the timeline.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
 pub struct Moment {
-    /// When, RFC 3339.
+    /// The time, RFC 3339.
     pub ts: String,
-    /// Which entry.
+    /// The kind of entry.
     #[serde(rename = "type")]
     pub kind: String,
 }
 
-/// What is known of an agent besides its transcript.
+/// The facts about an agent besides its transcript.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Known {
-    /// When it was written down.
+    /// The time its record was made.
     pub(super) created_ms: i64,
-    /// When its last life ended; now for one that lives.
+    /// The end of its last life; now for a running agent.
     pub(super) end_ms: i64,
-    /// How long the check at the end of its last life took.
+    /// Duration of the check at the end of its last life.
     pub(super) check_ms: i64,
 }
 
@@ -55,7 +55,7 @@ pub(super) fn spans(moments: &[Moment], known: Known) -> Vec<Span> {
     let end = known.end_ms.max(at);
     let check_from = (end - known.check_ms).max(known.created_ms);
     if known.check_ms > 0 {
-        // Whatever was written down when, the check is the last thing that happened.
+        // The check is the last event, regardless of the times in the transcript.
         for span in &mut spans {
             span.to_ms = span.to_ms.min(check_from);
         }
@@ -84,14 +84,14 @@ fn push(spans: &mut Vec<Span>, what: SpanKind, from_ms: i64, to_ms: i64) {
     }
 }
 
-/// How long the spans of this kind are together.
+/// The total duration of the spans of this kind.
 pub(super) fn sum(spans: &[Span], what: SpanKind) -> i64 {
     let of_it = spans.iter().filter(|span| span.what == what);
     of_it.map(|span| span.to_ms - span.from_ms).sum()
 }
 
-/// The chain that decided how long all of it took: from the task that ended last back to the one it
-/// waited for longest, and so on.
+/// The chain that decided the total duration: from the task that ended last back to the dependency
+/// it waited for longest, and so on.
 pub(super) fn critical_path(tasks: &[TaskPart], begin_ms: i64) -> Vec<CriticalStep> {
     let times: BTreeMap<&str, (i64, i64)> = tasks
         .iter()
@@ -195,7 +195,7 @@ mod tests {
             check_ms: 700,
         };
         assert_eq!(spans(&[], known), []);
-        // A check that began before the agent's last words were written down.
+        // A check that began before the agent's last words were written.
         let late = moments(&[(100, "started"), (160, "turn_ended")]);
         let known = Known {
             created_ms: T,
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(ids, ["1", "3"]);
         assert_eq!((chain[0].waited_ms, chain[0].took_ms), (10, 90));
         assert_eq!((chain[1].waited_ms, chain[1].took_ms), (30, 70));
-        // Tasks that wait for each other end the chain, and not the program.
+        // Tasks that wait for each other end the chain, not the program.
         let round = [task("1", &["2"], 0, 10), task("2", &["1"], 0, 12)];
         assert_eq!(critical_path(&round, T).len(), 2);
         assert!(critical_path(&[], T).is_empty());

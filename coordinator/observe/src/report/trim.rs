@@ -7,15 +7,15 @@ use swarm::redact::Secrets;
 
 use super::model::Report;
 
-/// How long a text of an agent or a person can get in a report, in bytes.
+/// Maximum bytes of a text of an agent or a person in a report.
 const TEXT: usize = 8 * 1024;
-/// How long the diff of one task can get.
+/// Maximum bytes of the diff of one task.
 const ONE_DIFF: usize = 128 * 1024;
-/// How long all diffs together can get.
+/// Maximum bytes of all diffs together.
 const ALL_DIFFS: usize = 6 << 20;
-/// How many diffs there can be: each is a call of git.
+/// Maximum number of diffs: each is a git command.
 const DIFFS: usize = 400;
-/// How long all that checks printed can get together.
+/// Maximum bytes of the output of all checks together.
 const ALL_OUTPUT: usize = 4 << 20;
 
 /// Cuts a text at the end.
@@ -30,12 +30,12 @@ pub(super) fn text(text: &str) -> String {
     format!("{}\n[{} bytes more]", &text[..end], text.len() - end)
 }
 
-/// How much room is left for diffs.
+/// The room that is left for diffs.
 #[derive(Debug)]
 pub(super) struct Room {
     bytes: usize,
     diffs: usize,
-    /// How many found none.
+    /// Number of diffs that found no room.
     refused: usize,
 }
 
@@ -59,7 +59,7 @@ impl Room {
         }
     }
 
-    /// How long the next diff can get; 0 if there is room for none.
+    /// Maximum length of the next diff; 0 if no room is left.
     pub(super) fn next(&mut self) -> usize {
         match self.bytes.min(ONE_DIFF) {
             0 => self.refused += 1,
@@ -69,13 +69,13 @@ impl Room {
         0
     }
 
-    /// A diff of this length was added.
+    /// Records a diff of this length.
     pub(super) fn took(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_sub(bytes);
         self.diffs = self.diffs.saturating_sub(1);
     }
 
-    /// How many diffs found no room, in words.
+    /// The number of diffs that found no room, in words.
     pub(super) fn words(&self) -> Option<String> {
         let left_out = self.refused;
         (left_out > 0).then(|| {
@@ -85,7 +85,7 @@ impl Room {
     }
 }
 
-/// Leaves out what checks printed when that is too much together, the longest report being of
+/// Leaves out outputs of checks if they are too large together, because very long reports are
 /// little use.
 pub(super) fn outputs(report: &mut Report) {
     let mut left = ALL_OUTPUT;
@@ -96,7 +96,7 @@ pub(super) fn outputs(report: &mut Report) {
         .filter_map(|task| task.check.as_mut())
     {
         let len = check.output.text.len();
-        // What failed is what somebody looks for.
+        // A reader looks for the failures.
         if len > left && check.passed {
             check.output.cut += len as u64;
             check.output.text.clear();

@@ -1,4 +1,4 @@
-//! Text of others in a page: nothing in it is markup, steers a terminal or reorders what is read.
+//! Text of others in a page: no part of it is markup, steers a terminal or reorders the text.
 
 /// `text` as it can stand between tags and in quoted attributes. Characters that are not seen, or that
 /// change the order in which others are read, are shown by their numbers. Sequences that colour a

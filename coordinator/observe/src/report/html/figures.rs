@@ -1,4 +1,4 @@
-//! Numbers as people read them.
+//! Numbers in a form for people.
 
 /// A length of time.
 pub(super) fn time(ms: i64) -> String {
@@ -21,7 +21,7 @@ pub(super) fn tokens(number: u64) -> String {
     }
 }
 
-/// US dollars; none where nobody charged anything.
+/// US dollars; empty if there was no charge.
 pub(super) fn money(usd: f64) -> String {
     match usd {
         usd if usd <= 0.0 => "–".into(),

@@ -1,8 +1,8 @@
 //! A report as one file that a browser opens from anywhere.
 //!
-//! The file asks for nothing: no script, no picture, no font. Its policy allows the one style sheet
-//! in it by its hash and nothing else, so that even a mistake in escaping could load or run
-//! nothing. Everything agents wrote passes through [`escape()`].
+//! The file loads nothing: no script, no picture, no font. Its policy allows the one style sheet in
+//! it by its hash and nothing else, so that even a mistake in escaping could load or run nothing.
+//! All text of agents passes through [`escape()`].
 
 mod escape;
 mod figures;
@@ -17,9 +17,9 @@ use self::figures::{moment, money, time, tokens};
 use super::model::{Report, ReportState, Row, Span, SpanKind};
 
 const STYLE: &str = include_str!("style.css");
-/// How wide the timeline is, in units of its own.
+/// Width of the timeline, in units of its own.
 const WIDE: i64 = 1000;
-/// How many agents are drawn in the timeline.
+/// Maximum number of agents in the timeline.
 const ROWS: usize = 400;
 
 /// The whole page.
@@ -37,7 +37,7 @@ pub fn page(report: &Report) -> String {
     out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
     out.push_str("<meta name=\"referrer\" content=\"no-referrer\">\n");
     line(&mut out, &format!("<title>{}</title>", escape(&title)));
-    // Nothing between the tags but what was hashed.
+    // Only the hashed text between the tags.
     line(&mut out, &format!("<style>{STYLE}</style>"));
     out.push_str("</head>\n<body>\n<main>\n");
     head(&mut out, report);
@@ -60,7 +60,7 @@ pub fn page(report: &Report) -> String {
     out
 }
 
-/// What the page may load: the style sheet in it.
+/// The content policy of the page: the style sheet in it.
 fn policy() -> String {
     let hash = base64(&Sha256::digest(STYLE.as_bytes()));
     format!("default-src 'none'; style-src 'sha256-{hash}'; base-uri 'none'; form-action 'none'")
@@ -211,7 +211,7 @@ fn left(out: &mut String, report: &Report) {
     line(out, "</ul>");
 }
 
-/// Agents over time, what landed when, and the chain that decided how long it took.
+/// Agents over time, landings with their times, and the chain that decided the duration.
 fn timeline(out: &mut String, report: &Report) {
     let timeline = &report.timeline;
     let whole = timeline.to_ms - timeline.from_ms;

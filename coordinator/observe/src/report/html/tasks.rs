@@ -4,7 +4,7 @@ use super::super::model::{CheckPart, Excerpt, Report, TaskPart};
 use super::figures::{moment, money, time, tokens};
 use super::{escape, line};
 
-/// A list of tasks that is longer is folded.
+/// Length of a list of tasks above which it is folded.
 const OPEN: usize = 60;
 
 pub(super) fn section(out: &mut String, report: &Report) {
@@ -207,7 +207,7 @@ fn changes(out: &mut String, task: &TaskPart) {
     line(out, "</details>");
 }
 
-/// A diff, one line after the other, each in the colour of what it is.
+/// A diff, line by line, each in the colour of its kind.
 fn diff(out: &mut String, diff: &Excerpt) {
     out.push_str("<pre class=\"diff\" tabindex=\"0\">");
     for text in diff.text.lines() {
