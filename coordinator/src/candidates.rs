@@ -1,8 +1,8 @@
-//! What a name on the command line could mean, for shells that complete it.
+//! Possible values of a command-line argument, for completion by shells.
 //!
-//! Everything here only reads, takes no lock, waits for nothing and never fails: what cannot be
-//! read is left out. Values are plain words, so that no shell has to quote them, and after
-//! `PATIENCE` what is left comes without a description.
+//! Everything here only reads, takes no lock, waits for nothing and never fails: unreadable values
+//! are left out. Values are plain words, so that no shell has to quote them, and after `PATIENCE`
+//! the remaining values have no description.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -15,21 +15,21 @@ use store::name::Name;
 
 use crate::agent::definitions;
 
-/// How long reading descriptions may take. A person waits for the answer with a finger on the key.
+/// Time limit for reading descriptions. The user waits for the completion.
 const PATIENCE: Duration = Duration::from_millis(25);
 
 /// A longer plan takes too long to read.
 const LARGEST_PLAN: u64 = 256 * 1024;
 
-/// The most that a shell is shown. Nobody reads more, and every shell gets slow with thousands.
+/// Maximum number of values: every shell gets slow with thousands.
 const MOST: usize = 500;
 
-/// One value, and what it is in a few words.
+/// A value with a short description.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// What would be typed.
+    /// The text to type.
     pub value: String,
-    /// What it stands for; may be empty, and may be anybody's text.
+    /// Its description; may be empty, and may be text of any author.
     pub about: String,
 }
 
@@ -80,7 +80,7 @@ fn is_internal(task: &Value) -> bool {
     internal.and_then(Value::as_bool).unwrap_or_default()
 }
 
-/// The worktrees of the repository; `removed`: those that can be brought back instead.
+/// The worktrees of the repository; with `removed` those that can be restored instead.
 pub fn worktrees(workplace: &Workplace, removed: bool) -> Vec<Candidate> {
     let listed = workplace.trees().ok().and_then(|trees| trees.list().ok());
     let mut found = Vec::new();
@@ -150,7 +150,7 @@ pub fn agents(workplace: &Workplace) -> Vec<Candidate> {
     plain(names)
 }
 
-/// Who can be written to: the members of the team, and everyone at once.
+/// The recipients of mail: the members of the team, and everyone at once.
 pub fn members(workplace: &Workplace) -> Vec<Candidate> {
     let team = workplace.team().ok();
     let roster = team.and_then(|team| workplace.team_named(team).roster().ok());
@@ -173,7 +173,7 @@ pub fn members(workplace: &Workplace) -> Vec<Candidate> {
     plain(found)
 }
 
-/// What can run an agent: what everybody has, and what the settings name.
+/// The runtimes: the built-in ones, and those of the settings.
 pub fn runtimes(workplace: &Workplace) -> Vec<Candidate> {
     let own = workplace.runtimes().keys();
     let own = own.map(|name| Candidate::new(name, "from the settings"));
@@ -186,7 +186,7 @@ pub fn runtimes(workplace: &Workplace) -> Vec<Candidate> {
     plain(usual.chain(own).collect())
 }
 
-/// The types of agents there are.
+/// The agent types.
 pub fn types(workplace: &Workplace) -> Vec<Candidate> {
     let Ok(all) = definitions::load(None, workplace) else {
         return Vec::new();
@@ -229,7 +229,7 @@ pub fn lists(workplace: &Workplace) -> Vec<Candidate> {
     plain(lists.map(|name| Candidate::new(name, "")).collect())
 }
 
-/// The answer, unless the time is over.
+/// The value, unless the time is over.
 fn in_time<T>(end: Instant, read: impl FnOnce() -> Option<T>) -> Option<T> {
     (Instant::now() < end).then(read).flatten()
 }
@@ -238,7 +238,7 @@ fn names_in(dir: &Path) -> Vec<String> {
     store::tree::names_in(dir).unwrap_or_default()
 }
 
-/// Those that any shell takes as they are. Files of other tools can hold any name at all.
+/// The values that any shell takes without quotes. Files of other tools can have any name.
 fn plain(mut candidates: Vec<Candidate>) -> Vec<Candidate> {
     let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | '@');
     candidates.retain(|candidate| {

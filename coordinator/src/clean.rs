@@ -1,8 +1,8 @@
-//! Everything ccb left in a repository and for it, and taking it away.
+//! Everything ccb left in a repository and for it, and its removal.
 //!
 //! Worktrees, trash, refs and branches are in the repository; teams, boards and runs are in the
-//! home. What holds work that has not landed, or tasks that are not done, stays unless the
-//! caller insists. What is in use always stays.
+//! home. An item with work that has not landed, or with open tasks, is kept unless the caller
+//! insists. An item in use is always kept.
 
 use std::collections::BTreeSet;
 
@@ -14,18 +14,18 @@ use worktrees::{Keeps, Leftover, LeftoverKind, TreeError, Trees};
 
 use crate::actions::team as team_actions;
 
-/// Something that is left, in the repository or for it.
+/// A remaining item, in the repository or for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Left {
     /// `worktree`, `trash`, `team`, …
     pub kind: &'static str,
-    /// Which one.
+    /// Its name.
     pub name: String,
-    /// What it is about.
+    /// A description.
     pub about: String,
-    /// What it takes on the disk.
+    /// Its size on the disk.
     pub bytes: u64,
-    /// Why it stays, if it does.
+    /// The reason to keep it; `None` if it can be removed.
     pub keeps: Option<Keeps>,
     what: What,
 }
@@ -36,17 +36,17 @@ enum What {
     Team(Name),
 }
 
-/// What became of something that was to go.
+/// The result of a removal.
 #[derive(Debug)]
 pub enum Cleaned {
-    /// It is gone.
+    /// It was removed.
     Gone,
-    /// It stays, and why.
+    /// It is kept, for this reason.
     Stays(String),
 }
 
 impl Left {
-    /// Whether it goes; `all` if work may go, too.
+    /// True if it can be removed; with `all` also if it holds work.
     pub fn goes(&self, all: bool) -> bool {
         match &self.keeps {
             None => true,
@@ -56,7 +56,7 @@ impl Left {
     }
 }
 
-/// Everything that is left, in the order in which it can go.
+/// All remaining items, in the order in which they can be removed.
 pub fn survey(workplace: &Workplace) -> Result<Vec<Left>, Failure> {
     let agents = workplace.agents()?;
     landing::settle(&agents)?;
@@ -71,7 +71,7 @@ pub fn survey(workplace: &Workplace) -> Result<Vec<Left>, Failure> {
         .map(|one| one.entry.name)
         .collect();
     let teams = overview::look(workplace)?.teams;
-    // Between the making of its worktree and its first step an agent holds nothing there.
+    // Before its first step an agent holds no lock in its new worktree.
     let at_work: BTreeSet<String> = teams
         .iter()
         .flat_map(|team| &team.agents)
@@ -104,7 +104,7 @@ fn of_repository(one: Leftover) -> Left {
     }
 }
 
-/// A team with its board, mail and runs, if anything of it is there.
+/// A team with its board, mail and runs, if any part of it exists.
 fn of_team(team: &TeamView, workplace: &Workplace) -> Result<Option<Left>, Failure> {
     let name = Name::new("team", &team.name)?;
     let home = workplace.home();
@@ -150,7 +150,7 @@ fn count(number: usize, one: &str, more: &str) -> String {
     }
 }
 
-/// Takes one of them away; `all` if its work may go, too.
+/// Removes one item; with `all` also if it holds work.
 pub fn remove(one: &Left, all: bool, workplace: &Workplace) -> Result<Cleaned, Failure> {
     match &one.keeps {
         Some(Keeps::InUse(why)) => return Ok(Cleaned::Stays(why.clone())),
@@ -161,7 +161,7 @@ pub fn remove(one: &Left, all: bool, workplace: &Workplace) -> Result<Cleaned, F
         What::Team(name) => remove_team(name, all, workplace),
         What::InRepository(left) => {
             let trees = workplace.trees()?;
-            // What was found to be superseded is work to whoever looks at the worktree alone.
+            // Superseded work looks like plain work if the worktree is inspected alone.
             let superseded = left.kind == LeftoverKind::Worktree && one.about.contains("attempt");
             match trees.drop_leftover(left, all || superseded) {
                 Ok(true) => Ok(Cleaned::Gone),
@@ -186,8 +186,7 @@ fn why_left(left: &Leftover, trees: &Trees) -> String {
     }
 }
 
-/// Deletes a team, or what is left of one that has no roster: a plan's, or the repository's own
-/// list.
+/// Deletes a team, or the remains of one without a roster: a plan's, or the repository's own list.
 fn remove_team(name: &Name, all: bool, workplace: &Workplace) -> Result<Cleaned, Failure> {
     let team = workplace.team_named(name.clone());
     if team.roster().is_ok() {

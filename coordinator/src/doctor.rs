@@ -1,5 +1,5 @@
-//! Whether board, runs, roster, trees and requests agree; and what can be put right without a
-//! person. The same look begins every session.
+//! Checks that board, runs, roster, worktrees and requests agree, and repairs what needs no person.
+//! Every session begins with the same check.
 
 mod damaged;
 mod models;
@@ -20,14 +20,14 @@ pub use models::{KnownRuntime, Probe, known_runtimes, probe_models, usable_provi
 #[cfg(feature = "postgres")]
 pub use server::{SCHEMA as DATABASE_SCHEMA, findings_of as database_findings};
 
-/// Something that is not as it should be.
+/// A problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
     /// A stable word for programs.
     pub kind: &'static str,
     /// In words.
     pub message: String,
-    /// What was done about it, if anything was.
+    /// The repair, if there was one.
     pub fixed: Option<String>,
 }
 
@@ -61,19 +61,19 @@ impl From<taskboard::Finding> for Finding {
     }
 }
 
-/// Looks at everything there is at a workplace: the board, the trees, and what the team has.
+/// Checks everything at a workplace: the board, the worktrees, and the team's files.
 pub fn doctor_of_all(workplace: &Workplace, fix: bool) -> Result<Vec<Finding>, Failure> {
     let mut findings: Vec<Finding> = Vec::new();
     #[cfg(feature = "postgres")]
     if let Some(database) = workplace.database()
         && !server::look(database, &mut findings)
     {
-        // Nothing else can be looked at.
+        // Nothing else can be checked.
         return Ok(findings);
     }
     findings.extend(workplace.board().doctor(fix)?.into_iter().map(Into::into));
-    // Runs, roster, requests, and whether all of them agree come after what they stand on.
-    // Outside of a repository there are no trees to look at.
+    // Runs, roster, requests, and their agreement come after the files they build on. Outside of a
+    // repository there are no worktrees to check.
     if let Ok(trees) = workplace.trees() {
         findings.extend(trees.doctor(fix)?.into_iter().map(Into::into));
     }
@@ -81,10 +81,10 @@ pub fn doctor_of_all(workplace: &Workplace, fix: bool) -> Result<Vec<Finding>, F
     Ok(findings)
 }
 
-/// Looks at everything a team has; with `fix`, puts right what is safe to.
+/// Checks everything of a team; with `fix`, makes the safe repairs.
 pub fn doctor(agents: &Agents, fix: bool) -> Result<Vec<Finding>, AgentError> {
     let mut findings = Vec::new();
-    // First what the rest stands on.
+    // First the files that the rest builds on.
     damaged::files(agents, fix, &mut findings)?;
     runs(agents, fix, &mut findings)?;
     roster(agents, fix, &mut findings);
@@ -95,7 +95,7 @@ pub fn doctor(agents: &Agents, fix: bool) -> Result<Vec<Finding>, AgentError> {
     Ok(findings)
 }
 
-/// Runs whose supervisors are gone.
+/// Runs whose supervisors have exited.
 fn runs(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) -> Result<(), AgentError> {
     for id in swarm::run::active(agents.runs_dir())? {
         let run = agents.run(&id);
@@ -117,7 +117,7 @@ fn runs(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) -> Result<(), A
     half_made_runs(agents, fix, findings)
 }
 
-/// Directories of runs that nobody came further with.
+/// Directories of runs that were never completed.
 fn half_made_runs(
     agents: &Agents,
     fix: bool,
@@ -125,7 +125,7 @@ fn half_made_runs(
 ) -> Result<(), AgentError> {
     for id in swarm::run::without_meta(agents.runs_dir())? {
         let run = agents.run(&id);
-        // Whoever makes one holds it from the first moment.
+        // The process that makes one holds it from the first moment.
         let Ok(held) = run.take() else {
             continue;
         };
@@ -147,12 +147,12 @@ fn half_made_runs(
     Ok(())
 }
 
-/// Members that are said to be at work and are not.
+/// Members that are marked as working and are not.
 fn roster(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) {
     let team = agents.roster();
     let roster = match team.roster() {
         Ok(roster) => roster,
-        // Said already, if it cannot be read.
+        // Reported already, if it cannot be read.
         Err(_) => return,
     };
     for member in roster.members.iter().filter(|member| member.is_active) {
@@ -203,7 +203,7 @@ fn leases(
         let Some(run) = held.and_then(|lease| lease.run) else {
             continue;
         };
-        // One that is being finished still has its tasks.
+        // A run that is being finished still has its tasks.
         let active = agents.runs_dir().join(".active").join(&run).exists();
         if active || agents.is_holder_alive(&run).unwrap_or(true) {
             continue;
@@ -221,7 +221,7 @@ fn leases(
     Ok(())
 }
 
-/// Tasks and trees that name each other, or should.
+/// Tasks and worktrees that name each other, or should.
 fn trees(agents: &Agents, tasks: &BTreeMap<String, Task>, fix: bool, findings: &mut Vec<Finding>) {
     // Outside of a repository there are none.
     let Ok(trees) = agents.trees() else {

@@ -20,7 +20,7 @@ pub const TARGETS: &[Target] = &[
     ("transcript_lines", transcript_lines),
 ];
 
-/// A diff of an agent's work on its way to a terminal, and patterns held against its paths.
+/// A diff of an agent's work for a terminal, and patterns matched with its paths.
 fn diff(data: &[u8]) {
     let lines = changes::lines(data);
     for line in &lines {
@@ -37,7 +37,7 @@ fn diff(data: &[u8]) {
     assert!(!said.what.contains('\n') && said.printed.len() <= 8);
 }
 
-/// Text in a page: none of it is markup.
+/// Text in a page: no part of it is markup.
 fn page_text(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let shown = escape(&text);
@@ -50,7 +50,7 @@ fn page_text(data: &[u8]) {
     }
 }
 
-/// What is noted of sessions and fleets, and what a page asks for.
+/// The records of sessions and fleets, and the requests of a page.
 fn session_records(data: &[u8]) {
     if let Ok(fleet) = serde_json::from_slice::<FleetState>(data) {
         let json = serde_json::to_value(&fleet).unwrap_or(Value::Null);

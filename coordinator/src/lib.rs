@@ -19,9 +19,9 @@
 //!
 //! ```text
 //! cli ─▶ Workplace (project) ─▶ rights ─▶ actions ─▶ board, mail, agents, worktrees
-//! cli ─▶ session::run ─▶ agent says what each one is given ─▶ director ─▶ runs ─▶ landing
+//! cli ─▶ session::run ─▶ agent makes each launch plan ─▶ director ─▶ runs ─▶ landing
 //! cli ─▶ plans ─▶ fanout ─▶ director ─▶ runs ─▶ landing
-//! guard of all mates (runs) ─▶ mates: a host and a loop for each agent, on threads
+//! guard of all teammates (runs) ─▶ mates: a host and a loop for each agent, on threads
 //! ```
 //!
 //! # Crash points

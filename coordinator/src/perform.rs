@@ -1,4 +1,4 @@
-//! Doing what a person decided in a view: each is the code of a command.
+//! Carries out a person's decision from a view: each is the code of a command.
 
 use std::sync::atomic::AtomicBool;
 
@@ -17,17 +17,18 @@ use crate::actions::land::{self, LandRequest};
 use crate::actions::{Said, Steer, mail, task, write_to};
 use crate::agent;
 
-/// How much of a subject or reason is repeated in an answer, in characters.
+/// Maximum characters of a subject or reason that an answer repeats.
 const REPEATED: usize = 80;
 
-/// Does it, and says what happened, on one line. It works from any process of the user, whoever
-/// directs the team. A view calls it on a thread of its own: stopping an agent takes as long as
-/// its grace, landing as long as the checks, and setting `stop` ends a landing between two tasks.
+/// Carries out the action, and returns the result on one line. It works from any process of the
+/// user, whichever process directs the team. A view calls it on a thread of its own: stopping an
+/// agent takes as long as its grace, landing as long as the checks, and setting `stop` ends a
+/// landing between two tasks.
 ///
 /// # Errors
 ///
-/// The same as those of [`Act::command`]. A second answer to a request is refused with who
-/// answered first, and how.
+/// The same as those of [`Act::command`]. A second answer to a request is refused with the first
+/// answer and its author.
 pub fn act(
     act: &Act,
     team: &str,
@@ -70,7 +71,7 @@ pub fn act(
     }
 }
 
-/// The lead's place, as the files of the team's session have it.
+/// The lead's role, from the files of the team's session.
 fn steer(workplace: &Workplace) -> Result<Steer<'_>, Failure> {
     let session = SessionFile::new(workplace.home(), &workplace.team()?).session()?;
     Ok(Steer {
@@ -207,7 +208,7 @@ fn land(tasks: &[TaskId], workplace: &Workplace, stop: &AtomicBool) -> Result<St
     }
 }
 
-/// What "land all" left because nothing proves it.
+/// The work that "land all" left because it is unproven.
 fn left_unchecked(everything: &Everything, workplace: &Workplace) -> String {
     if everything.unchecked.is_empty() {
         return String::new();

@@ -1,4 +1,4 @@
-//! Plans: read with everything they need, and run by a team of their own.
+//! Plans: reading them with all their inputs, and running each with a team of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -22,17 +22,17 @@ use crate::agent::{PlanCrew, Role, TaskCrew, definitions};
 /// Reads standard input to its end.
 pub type Stdin = fn() -> std::io::Result<Vec<u8>>;
 
-/// Which tasks of a plan are wanted.
+/// The selection of a plan's tasks.
 #[derive(Debug, Default)]
 pub struct Wanted {
-    /// Those of the plan that are chosen by their ids.
+    /// The selection by ids.
     pub selection: Selection,
-    /// Which part of these.
+    /// The part of the selected tasks.
     pub shard: Option<Shard>,
-    /// What says how long tasks take: reports of earlier runs, or `home` for what this home
-    /// has seen.
+    /// The sources of task durations: reports of earlier runs, or `home` for the durations that
+    /// this home recorded.
     pub timings: Vec<PathBuf>,
-    /// A `foreach` that finds nothing is fine.
+    /// True if a `foreach` may match nothing.
     pub allow_empty: bool,
 }
 
@@ -41,29 +41,29 @@ pub struct Wanted {
 pub struct Ready {
     /// Its file; `-` is standard input.
     path: PathBuf,
-    /// Which part of it this is.
+    /// The part of the plan that this is.
     shard: Option<Shard>,
-    /// What it calls itself, or what its file is called.
+    /// The plan's own name, or that of its file.
     pub name: String,
     /// The commit everything starts from.
     pub base: String,
     /// Its tasks.
     pub tasks: Vec<PlannedTask>,
-    /// What the plan wants to pass on what lands.
+    /// The plan's check for landing results.
     check: Option<CheckSpec>,
     /// Environment variables for every agent and check.
     env: BTreeMap<String, String>,
-    /// How many failed tasks keep their worktrees.
+    /// Number of failed tasks that keep their worktrees.
     pub keep_failed: usize,
-    /// How many files have changes that no task will see, and how many git does not know.
+    /// The numbers of changed and of untracked files that no task will see.
     pub unseen: (usize, usize),
-    /// What was left out of the plan, and why.
+    /// The things that were left out of the plan, with reasons.
     pub notes: Vec<String>,
-    /// What tells the way the plan was cut into parts from another.
+    /// Identifies the way the plan was cut into parts.
     pub cut: Option<String>,
 }
 
-/// Reads the plan and everything it needs. Nothing is run.
+/// Reads the plan and all its inputs. Runs nothing.
 pub fn ready(
     path: &Path,
     wanted: &Wanted,
@@ -135,7 +135,7 @@ pub fn ready(
 }
 
 impl Ready {
-    /// What has to pass on what lands: `command`, or what the plan says.
+    /// The check for landing results: `command`, or the plan's.
     pub fn whole_check(&self, command: Option<&str>) -> Option<WholeCheck> {
         let command = command.map(|command| CheckSpec::Command(command.to_owned()));
         let spec = command.or_else(|| self.check.clone())?;
@@ -146,12 +146,12 @@ impl Ready {
     }
 }
 
-/// How long tasks took, by all that was named; later ones count more.
+/// The task durations from all sources; later sources have precedence.
 fn timings(named: &[PathBuf], record: &Path, directory: &Path) -> Result<Timings, Failure> {
     let mut all = Timings::default();
     for name in named {
         match name.as_os_str() == "home" {
-            // The first run has nothing to go by.
+            // The first run has no record.
             true if !record.exists() => {}
             true => all.extend(Timings::read(record)?),
             false => all.extend(Timings::read(&directory.join(name))?),
@@ -160,7 +160,7 @@ fn timings(named: &[PathBuf], record: &Path, directory: &Path) -> Result<Timings
     Ok(all)
 }
 
-/// Where the home keeps how long the tasks of a plan took: the same for all parts of it.
+/// The file in which the home keeps the durations of a plan's tasks: the same for all parts of it.
 fn record(path: &Path, workplace: &Workplace) -> PathBuf {
     let place = workplace.directory.join(path);
     let place = place.canonicalize().unwrap_or(place);
@@ -174,7 +174,7 @@ fn record(path: &Path, workplace: &Workplace) -> PathBuf {
     dir.join(format!("{}.json", id.simple()))
 }
 
-/// Adds what a run has seen to what the home knows.
+/// Adds the durations of a run to the home's record.
 fn remember(report: &Report, path: &Path) -> Result<(), Failure> {
     let Some(dir) = path.parent() else {
         return Ok(());
@@ -189,7 +189,7 @@ fn remember(report: &Report, path: &Path) -> Result<(), Failure> {
     let others = before.into_iter().flat_map(|report| report.tasks);
     let others = others.filter(|task| !known.contains(&task.id));
     whole.tasks.extend(others);
-    // As much as there is to know about a task.
+    // Only the fields that are needed.
     whole.tasks = whole.tasks.into_iter().map(only_time).collect();
     whole.notes.clear();
     let bytes = serde_json::to_vec(&whole).unwrap_or_default();
@@ -206,8 +206,8 @@ fn only_time(task: TaskReport) -> TaskReport {
     }
 }
 
-/// What agents are like that the plan wants: proven work counts only for the same ones. And the
-/// types of agents there are, if it wants any.
+/// The settings of the plan's agents: proven work counts only for the same ones. Also returns the
+/// agent types, if the plan uses any.
 fn agents_are(
     plan: &Plan,
     workplace: &Workplace,
@@ -232,7 +232,7 @@ fn agents_are(
     );
     for name in types {
         let name = name.map_or("general-purpose", String::as_str);
-        // One that is not there is told about when its tasks are made.
+        // An unknown type is reported when its tasks are made.
         let found = definitions.get(name);
         let found = found.map(|found| format!("{:?}", found.definition));
         text.push_str(&format!("\n{name}: {}", found.unwrap_or_default()));
@@ -314,8 +314,8 @@ fn file(path: &Path, shown: &str) -> Result<Vec<u8>, Failure> {
 }
 
 impl Ready {
-    /// The team the plan has for itself: the same for the same plan in the same repository,
-    /// whatever it says now.
+    /// The plan's own team: the same for the same plan in the same repository, whatever its present
+    /// content.
     pub fn team(&self, workplace: &Workplace) -> Result<Name, Failure> {
         let explicit = workplace.team_is_explicit();
         if let Some(named) = workplace.named_team().filter(|_| explicit) {
@@ -344,7 +344,7 @@ impl Ready {
         Ok(Name::derived(&start, &id.simple().to_string()[..8]))
     }
 
-    /// Runs it in this team to its end and says what became of it.
+    /// Runs it in this team to its end and returns the report.
     pub fn run(
         &self,
         options: &RunOptions,
@@ -371,7 +371,7 @@ impl Ready {
                 model: None,
                 permission_mode: None,
                 set_up: set_up.clone(),
-                // What they do shows in their trees: they have nobody to talk to.
+                // Their work shows in their worktrees: they have no one to talk to.
                 role: Role::Worker,
                 env: Vec::new(),
                 workplace: workplace.clone(),
@@ -396,7 +396,7 @@ impl Ready {
     }
 }
 
-/// Makes the page of a plan's report, and keeps what it shows for `ccb runs`.
+/// Makes the page of a plan's report, and keeps its content for `ccb runs`.
 fn page_and_history(workplace: &Workplace) -> Result<fanout::Page, Failure> {
     let (agents, workplace) = (workplace.agents()?, workplace.clone());
     Ok(Box::new(move |plan, dir| {
@@ -408,7 +408,7 @@ fn page_and_history(workplace: &Workplace) -> Result<fanout::Page, Failure> {
     }))
 }
 
-/// Whether a shell in `directory` would find this program.
+/// True if a shell in `directory` would find this program.
 pub fn is_there(tool: &str, directory: &Path) -> bool {
     if tool.contains('/') {
         return directory.join(tool).exists();

@@ -1,9 +1,8 @@
 //! A machine that helps with a board several machines share: it takes tasks it can do, does them as
 //! a session does, and sends each result to the remote before the task counts as done.
 //!
-//! Everything that counts is on the board and at the remote. A worker that is killed goes on where
-//! it was when it is started again; if it is not, its tasks are given to others when their leases
-//! have run out.
+//! All lasting state is on the board and at the remote. A killed worker resumes when it is started
+//! again; otherwise other machines get its tasks when their leases expire.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -25,58 +24,59 @@ use worktrees::branch_of_remote;
 use crate::agent::{self, Role, TaskCrew, definitions};
 pub use director::{DirectorEvent, Stand, TaskEnd, Why};
 
-/// So many of its agents work at once, where nobody says.
+/// Default number of agents of a worker at the same time.
 pub const SLOTS: usize = 4;
 
-/// What a worker is like.
+/// The options of a worker.
 #[derive(Debug, Clone, Default)]
 pub struct WorkerRequest {
-    /// By which it is known on the board; the machine's name if there is none.
+    /// Its name on the board; `None` means the machine's name.
     pub name: Option<String>,
-    /// How many of its agents work at once.
+    /// Maximum number of its agents at the same time.
     pub slots: usize,
-    /// What runs tasks that have no command.
+    /// The runtime of tasks without a command.
     pub runtime: Option<String>,
     /// The model they use.
     pub model: Option<String>,
-    /// What they may do without asking.
+    /// The permission mode of its agents.
     pub permission_mode: Option<String>,
-    /// What this machine has that not every machine has.
+    /// The labels of this machine that not every machine has.
     pub labels: Vec<String>,
-    /// The branch that work starts from; the remote's usual one if there is none.
+    /// The base branch of the work; `None` means the remote's default one.
     pub branch: Option<String>,
-    /// The branch of the remote that finished work lands on; without it, it stays where it is.
+    /// The branch of the remote that finished work lands on; `None` leaves the work on its own
+    /// branch.
     pub into: Option<String>,
-    /// What has to pass on everything that lands.
+    /// A command that must pass on everything that lands.
     pub check: Option<String>,
-    /// How often a task is tried.
+    /// Maximum attempts of a task.
     pub attempts: Option<u16>,
-    /// How long a check may take.
+    /// Time limit of a check.
     pub verify_timeout: Option<Duration>,
-    /// It ends when nothing is left to do on the board.
+    /// True if it ends when nothing is left to do on the board.
     pub until_done: bool,
 }
 
 /// A worker that is ready to begin.
 #[derive(Debug)]
 pub struct Worker {
-    /// Where it works.
+    /// Its workplace.
     pub workplace: Workplace,
-    /// By which it is known.
+    /// Its name on the board.
     pub name: Name,
-    /// The branch that work starts from.
+    /// The base branch of the work.
     pub branch: String,
-    /// The remote by which results get to other machines.
+    /// The remote that takes results to other machines.
     pub remote: String,
-    /// What it has that not every machine has.
+    /// Its labels that not every machine has.
     pub labels: BTreeSet<String>,
     request: WorkerRequest,
     commands_only: bool,
     runtime: String,
 }
 
-/// Makes the clone a worker uses of the repository at `address`, or brings it up to date. A
-/// repository that is there already, with a remote, is used as it is.
+/// Makes the clone a worker uses of the repository at `address`, or updates it. An existing
+/// repository with a remote is used as it is.
 pub fn repository(
     address: &str,
     branch: Option<&str>,
@@ -94,7 +94,7 @@ pub fn repository(
     let clones = workplace.home().ours().join("clones");
     store::home::create_private_dir(&clones)?;
     let dir = clones.join(format!("{name}-{key:016x}"));
-    // A path is one of the caller's, wherever the clone is.
+    // A path is relative to the caller's directory, wherever the clone is.
     let address = match place.exists() {
         true => place.to_string_lossy().into_owned(),
         false => address.to_owned(),
@@ -104,7 +104,7 @@ pub fn repository(
 }
 
 impl Worker {
-    /// Looks at everything a worker needs, and refuses what cannot work.
+    /// Checks everything a worker needs, and refuses a setup that cannot work.
     pub fn prepare(request: &WorkerRequest, workplace: &Workplace) -> Result<Self, Failure> {
         if !workplace.is_in_database() {
             return Err(Failure::usage(
@@ -152,13 +152,13 @@ impl Worker {
         })
     }
 
-    /// The branch finished work lands on, as people call it.
+    /// The branch finished work lands on, in the form for people.
     pub fn lands_on(&self) -> Option<String> {
         let into = self.request.into.as_ref()?;
         Some(format!("{}/{into}", self.remote))
     }
 
-    /// Works until somebody ends it, or, if that was asked for, nothing is left to do.
+    /// Runs until a person ends it, or, if requested, until nothing is left to do.
     pub fn run(
         &self,
         interrupted: &Interrupted,
@@ -211,7 +211,7 @@ impl Worker {
         })
     }
 
-    /// Whether a worker that does not wait for more has nothing left to do.
+    /// True if a worker that does not wait for more has nothing left to do.
     fn is_over(&self, stand: &Stand) -> bool {
         self.request.until_done
             && !matches!(stand, Stand::Working | Stand::Waiting(_) | Stand::Elsewhere)
@@ -269,7 +269,8 @@ impl Worker {
     }
 }
 
-/// What one more signal means: first nothing new is begun, then everybody stops, then at once.
+/// The level after one more signal: first nothing new starts, then agents stop, then all end at
+/// once.
 fn drain(control: &Control) -> Level {
     let level = match control.level() {
         Level::GoOn => Level::Finish,
@@ -280,7 +281,7 @@ fn drain(control: &Control) -> Level {
     level
 }
 
-/// A name of a machine as it can be one on a board.
+/// The name of a machine in a form that the board allows.
 fn plain(host: &str) -> String {
     let good = |c: &char| c.is_ascii_alphanumeric() || "._-".contains(*c);
     let name: String = host.chars().filter(good).take(50).collect();

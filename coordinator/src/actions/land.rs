@@ -14,7 +14,7 @@ use worktrees::{Landing, MergeStrategy};
 /// A person's wishes for a landing. The team's session fills in the rest, else the settings do.
 #[derive(Debug, Clone, Default)]
 pub struct LandRequest {
-    /// The branch; usually the one that is checked out in the main worktree.
+    /// The branch; by default the one that is checked out in the main worktree.
     pub into: Option<String>,
     /// The commits that the branch gets; usually the commits and a merge.
     pub strategy: Option<MergeStrategy>,
@@ -22,11 +22,11 @@ pub struct LandRequest {
     pub check: Option<String>,
     /// The longest time a check may take.
     pub check_timeout: Option<Duration>,
-    /// Only say what would happen; runs no check.
+    /// True if ccb only previews the landing; it runs no check.
     pub dry_run: bool,
-    /// A conflict becomes a task of its own.
+    /// True if a conflict becomes a task of its own.
     pub conflicts_become_tasks: bool,
-    /// A task whose merged result does not pass its check is opened again, with the output.
+    /// True if a task whose merged result fails its check is reopened, with the output.
     pub reopen: bool,
 }
 

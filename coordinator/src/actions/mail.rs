@@ -12,25 +12,25 @@ use uuid::Uuid;
 
 use super::{plan_mode, recipients};
 
-/// How long a summary made of the first line may get, in characters.
+/// Maximum characters of a summary made from the first line.
 const SUMMARY: usize = 100;
 
-/// A text on its way.
+/// A text to send.
 #[derive(Debug)]
 pub struct Letter {
     /// A member's name, an agent id, or `*`.
     pub to: String,
-    /// What it says.
+    /// The text.
     pub text: String,
     /// `None` takes the first line.
     pub summary: Option<String>,
-    /// How soon it is to be read.
+    /// The urgency.
     pub priority: Option<Priority>,
     /// The message it answers.
     pub in_reply_to: Option<Uuid>,
 }
 
-/// What was sent, and to whom.
+/// A sent message and its recipients.
 #[derive(Debug)]
 pub struct Sent {
     draft: Draft,
@@ -38,7 +38,7 @@ pub struct Sent {
     reached: Reached,
 }
 
-/// Whom a text reached.
+/// The recipients of a text.
 #[derive(Debug)]
 pub enum Reached {
     /// One inbox, as its message of this number.
@@ -47,7 +47,7 @@ pub enum Reached {
     All {
         /// The broadcast's number.
         number: u64,
-        /// Who they are.
+        /// The recipients.
         recipients: Vec<Name>,
     },
 }
@@ -59,7 +59,7 @@ pub fn send(letter: Letter, workplace: &Workplace) -> Result<Sent, Failure> {
     }
     let summary = letter.summary.unwrap_or_else(|| first_line(&letter.text));
     let from = workplace.agent_name().clone();
-    // Of a broadcast the recipient does not matter; the sender is a name that is there.
+    // The recipient does not matter for a broadcast; the sender is an existing name.
     let everyone = letter.to == "*";
     let to = if everyone {
         from.clone()
@@ -92,12 +92,12 @@ pub fn send(letter: Letter, workplace: &Workplace) -> Result<Sent, Failure> {
 }
 
 impl Sent {
-    /// To whom it was sent.
+    /// The recipient.
     pub fn to(&self) -> &Name {
         &self.draft.to
     }
 
-    /// Whom it reached.
+    /// The recipients, with the message's number.
     pub fn reached(&self) -> &Reached {
         &self.reached
     }
@@ -144,7 +144,7 @@ fn first_line(text: &str) -> String {
     short
 }
 
-/// Asks somebody something; the answer comes as a message.
+/// Sends a question to a member; the answer comes as a message.
 pub fn ask(to: &str, question: Question, workplace: &Workplace) -> Result<Request, Failure> {
     let to = recipients::resolve(to, workplace)?;
     let from = workplace.agent_name();
@@ -152,7 +152,8 @@ pub fn ask(to: &str, question: Question, workplace: &Workplace) -> Result<Reques
     Ok(mailbox.ask(from, &to, question, DEFAULT_DEADLINE)?)
 }
 
-/// The id of the open request that is meant: all of it, its beginning or its end, or who asks.
+/// The id of the open request that `given` means: the whole id, its beginning or end, or the
+/// sender's name.
 pub fn open_request(
     given: &str,
     to: Option<&str>,
@@ -174,7 +175,7 @@ pub fn open_request(
         .collect();
     match open.as_slice() {
         [request] => Ok(request.id.clone()),
-        // As if it had been named in full.
+        // As if the full id had been given.
         [] => Ok(given.to_owned()),
         several => {
             let message = format!("{given:?} means {} open requests", several.len());
@@ -188,8 +189,8 @@ pub fn open_request(
     }
 }
 
-/// Answers a request. A no needs its reason; whose plan is approved may begin, with the plan as
-/// its file says it now.
+/// Answers a request. A denial needs its reason; an approved planner may begin, with the plan as
+/// its file contains it now.
 pub fn answer(
     id: &str,
     approved: bool,
@@ -219,8 +220,8 @@ pub fn answer(
     Ok(request)
 }
 
-/// Lets the host of an agent that has agreed to end look at once. One that is not rung for sees
-/// it a little later.
+/// Wakes the host of an agent that has agreed to end. Without the wake-up the host notices it a
+/// little later.
 fn wake(agent: &str, workplace: &Workplace) {
     let agents = workplace.agents();
     if let Ok(agents) = agents

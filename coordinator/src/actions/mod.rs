@@ -1,4 +1,4 @@
-//! What commands and tools do, without how they are asked and how they answer.
+//! The actions of commands and tools, without their arguments and output.
 //!
 //! The command line and the MCP server call the same functions here and get the same errors.
 //! Nothing here prints or reads arguments.

@@ -1,7 +1,7 @@
-//! Planning before working: a member begins to plan, hands its plan in, and goes on with what was
-//! approved.
+//! Planning before working: a member begins to plan, hands its plan in, and continues with the
+//! approved plan.
 //!
-//! A plan is also a file in the team's `plans/`, which whoever approves it can edit first.
+//! A plan is also a file in the team's `plans/`, which the approver can edit first.
 
 use std::path::{Path, PathBuf};
 
@@ -19,7 +19,7 @@ use super::mail;
 /// The mode in which a member may only plan.
 const PLAN_MODE: &str = "plan";
 
-/// Whether a member has to have its plan approved before it may do anything.
+/// True if a member needs approval of its plan before it may do anything.
 pub fn plans(member: &Member) -> bool {
     match member.mode.as_deref() {
         Some(mode) => mode == PLAN_MODE,
@@ -27,7 +27,7 @@ pub fn plans(member: &Member) -> bool {
     }
 }
 
-/// The caller plans from here on. The program of an agent that ccb runs is told by its host.
+/// Sets the caller to plan mode. For an agent that ccb runs, the host tells its program.
 pub fn enter(workplace: &Workplace) -> Result<(), Failure> {
     let team = workplace.team_named(workplace.team()?);
     let roster = team.enter()?;
@@ -66,7 +66,7 @@ pub fn hand_in(
         plan_file_path: None,
         allowed_prompts,
     };
-    // Neither the file nor the request says what must not be told.
+    // Neither the file nor the request contains secrets.
     let question = workplace.mailbox()?.without_secrets(Question::Plan(plan))?;
     let Question::Plan(mut plan) = question else {
         return Err(Failure::internal("a plan is a plan"));
@@ -103,13 +103,13 @@ fn write(plan: &str, workplace: &Workplace) -> Result<PathBuf, Failure> {
     Err(Failure::internal("there are too many plans"))
 }
 
-/// What the plan's file says, if that is not what was handed in.
+/// The content of the plan's file, if it differs from the plan that was handed in.
 pub(super) fn edited(request: &Request, workplace: &Workplace) -> Result<Option<String>, Failure> {
     let Question::Plan(plan) = &request.question else {
         return Ok(None);
     };
     let path = plan.plan_file_path.as_deref().map(Path::new);
-    // Only files that were written for plans are read as such.
+    // Only files that were written for plans are read as plans.
     let ours = |path: &&Path| path.parent() == directory(workplace).ok().as_deref();
     let Some(path) = path.filter(ours) else {
         return Ok(None);
@@ -130,7 +130,7 @@ pub(super) fn edited(request: &Request, workplace: &Workplace) -> Result<Option<
     Ok((!same).then_some(text))
 }
 
-/// A member's plan is approved: it has its mode of before again.
+/// Ends plan mode after an approval: the member gets its earlier mode back.
 pub(super) fn end(member: &str, workplace: &Workplace) -> Result<(), Failure> {
     let team = workplace.team_named(workplace.team()?);
     let roster = match team.enter() {

@@ -1,4 +1,4 @@
-//! Who can be written to.
+//! The possible recipients of mail.
 
 use project::workplace::Workplace;
 use store::agent_id::{AgentId, LEAD};
@@ -6,12 +6,12 @@ use store::name::Name;
 use store::{Category, Failure};
 use team::TeamError;
 
-/// A member of the team, as far as mail is concerned.
+/// A member of the team, with its addresses.
 #[derive(Debug, Clone)]
 pub struct Member {
     /// Its name.
     pub name: Name,
-    /// What else it can be addressed by.
+    /// Its other addresses.
     ids: Vec<String>,
 }
 
@@ -23,7 +23,7 @@ pub fn members(workplace: &Workplace) -> Result<Vec<Member>, Failure> {
         Err(error) => return Err(error.into()),
     };
     let members = roster.members.into_iter().filter_map(|member| {
-        // Another tool may have names we would not give; those have no inbox of ours.
+        // Another tool may use names that ccb does not allow; those have no inbox of ccb's.
         let name = Name::new("agent", &member.name).ok()?;
         let ids = [Some(member.agent_id), member.run];
         Some(Member {
@@ -34,7 +34,7 @@ pub fn members(workplace: &Workplace) -> Result<Vec<Member>, Failure> {
     Ok(members.collect())
 }
 
-/// The one `given` means: a member's name, with or without the team, or an agent id.
+/// The member that `given` means: a member's name, with or without the team, or an agent id.
 pub fn resolve(given: &str, workplace: &Workplace) -> Result<Name, Failure> {
     let team = workplace.team()?;
     let members = members(workplace)?;
@@ -45,7 +45,7 @@ pub fn resolve(given: &str, workplace: &Workplace) -> Result<Name, Failure> {
     if let Some(member) = member {
         return Ok(member.name.clone());
     }
-    // There is always somebody to write to.
+    // The lead can always be addressed.
     if name.eq_ignore_ascii_case(LEAD) {
         return Ok(Name::new("agent", LEAD)?);
     }

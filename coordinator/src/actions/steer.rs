@@ -1,4 +1,4 @@
-//! What whoever leads a session can say, from its own terminal or from any other.
+//! The commands of a session's lead, from its own terminal or from any other.
 
 use mailbox::Priority;
 use project::workplace::Workplace;
@@ -10,31 +10,31 @@ use taskboard::{NewTask, Task, TaskFacts};
 
 use super::task;
 
-/// How long a summary made of the first line may get, in characters.
+/// Maximum characters of a summary made from the first line.
 const SUMMARY: usize = 200;
 
-/// Somebody at the lead's place.
+/// A person in the lead's role.
 #[derive(Debug)]
 pub(crate) struct Steer<'a> {
-    /// Where, acting as whoever says it.
+    /// The workplace, with that person as the caller.
     pub(crate) workplace: &'a Workplace,
-    /// No agent leads, so what is said to the lead is said to the board.
+    /// True if no agent leads, so that a message to the lead becomes a task.
     pub(crate) leads: bool,
-    /// Mates run commands and nothing else.
+    /// True if teammates run commands and nothing else.
     pub(crate) commands_only: bool,
 }
 
-/// What became of something that was said to the lead.
+/// The result of a message to the lead.
 #[derive(Debug)]
 pub(crate) enum Said {
     /// The lead, an agent, has the message.
     Delivered,
-    /// It is a task now.
+    /// The message became a task.
     Added(Box<Task>),
 }
 
 impl Steer<'_> {
-    /// Says something to the lead; where a person leads it becomes a task.
+    /// Sends a message to the lead; if a person leads, it becomes a task.
     pub(crate) fn say(&self, text: &str, agents: &Agents) -> Result<Said, Failure> {
         if !self.leads {
             write_to(LEAD, text, agents)?;
@@ -94,7 +94,7 @@ pub(crate) fn write_to(name: &str, text: &str, agents: &Agents) -> Result<(), Fa
     Ok(())
 }
 
-/// Whether this is what people type when they are asked something, and no task.
+/// True if this is a typical answer to a question, and no task.
 fn is_an_answer(text: &str) -> bool {
     const ANSWERS: [&str; 16] = [
         "y", "yes", "n", "no", "ok", "okay", "a", "all", "none", "o", "q", "quit", "exit", "help",

@@ -1,4 +1,4 @@
-//! Tasks: what is done with them, and the JSON that says so.
+//! Tasks: the actions on them, and their JSON.
 
 use mailbox::{Body, Draft, Protocol, TaskAssignment};
 use project::workplace::Workplace;
@@ -16,7 +16,7 @@ use team::TeamError;
 
 use super::task_rights::{may_delete, may_update};
 
-/// Tasks as they are now, and what is wrong with them.
+/// The present tasks, with problems among them.
 #[derive(Debug)]
 pub struct Listing {
     /// The tasks.
@@ -43,8 +43,8 @@ pub fn list(workplace: &Workplace) -> Result<Listing, Failure> {
     Ok(Listing { snapshot, cycles })
 }
 
-/// A task as JSON for programs: as in its file, and for a completed one whether something proves it.
-/// `warning` says what ccb cannot read in its metadata.
+/// A task as JSON for programs: as in its file, and for a completed one whether it is proven.
+/// `warning` names the parts of its metadata that ccb cannot read.
 pub fn to_json(task: &Task) -> Value {
     let mut json = task.to_json();
     if task.status == Status::Completed {
@@ -60,7 +60,7 @@ pub fn to_json(task: &Task) -> Value {
     json
 }
 
-/// What ccb cannot read in the metadata of a task, and what to do about it.
+/// A warning about metadata of a task that ccb cannot read, with the remedy.
 pub fn warning(task: &Task, list: &str) -> Option<String> {
     let trouble = task.trouble()?;
     let ways_out = trouble.ways_out(list, task.id);
@@ -68,7 +68,7 @@ pub fn warning(task: &Task, list: &str) -> Option<String> {
 }
 
 impl Listing {
-    /// `{"tasks":[…]}`, with what is wrong where something is.
+    /// `{"tasks":[…]}`, with problems if there are any.
     pub fn to_json(&self, tasks: &[&Task]) -> Value {
         let tasks: Vec<Value> = tasks.iter().map(|task| to_json(task)).collect();
         let mut answer = json!({ "tasks": tasks });
@@ -88,14 +88,14 @@ impl Listing {
     }
 }
 
-/// A task, which is there, and those around it.
+/// An existing task, and its neighbours.
 pub fn show(id: TaskId, workplace: &Workplace) -> Result<Snapshot, Failure> {
     let snapshot = workplace.board().around(id)?;
     snapshot.require(id)?;
     Ok(snapshot)
 }
 
-/// Changes a task, and tells those who have to know who works on it now.
+/// Changes a task, and notifies the new owner or the lead.
 pub fn update(
     id: TaskId,
     update: &Update,
@@ -132,8 +132,8 @@ pub fn update(
     Ok(updated)
 }
 
-/// What an agent is told that says its task is done, where that is for the engine to say: it
-/// sees for itself when the agent has ended its turn.
+/// The reply to an agent that reports its task as done, if the engine decides that: the engine
+/// checks when the agent's turn has ended.
 pub fn reported(id: TaskId, workplace: &Workplace) -> Result<Option<String>, Failure> {
     let Some(run) = workplace.run() else {
         return Ok(None);
@@ -162,7 +162,7 @@ pub fn delete(id: TaskId, caller: &Caller, workplace: &Workplace) -> Result<Task
     Ok(workplace.board().delete(id, &caller)?)
 }
 
-/// What completing a task answers.
+/// The reply to the completion of a task.
 pub fn completed_json(completed: &Completed) -> Value {
     let mut answer = json!({"task": to_json(&completed.task), "unblocked": completed.unblocked});
     if let Some(nudge) = &completed.nudge {
@@ -171,8 +171,8 @@ pub fn completed_json(completed: &Completed) -> Value {
     answer
 }
 
-/// Inside a run, a claim ends with the run, and what an earlier run of the same agent had
-/// claimed is no longer its own.
+/// Inside a run, a claim ends with the run, and a claim of an earlier run of the same agent is no
+/// longer its own.
 fn in_run(
     id: TaskId,
     caller: &Caller,
@@ -198,7 +198,7 @@ fn in_run(
     Ok((caller, lease))
 }
 
-/// Whether whoever acts is an agent that does not lead.
+/// True if the caller is an agent that does not lead.
 fn is_workers(workplace: &Workplace) -> Result<bool, Failure> {
     let Some(run) = workplace.run() else {
         return Ok(false);
@@ -215,8 +215,8 @@ fn owner(id: TaskId, workplace: &Workplace) -> Option<String> {
     snapshot.get(id)?.owner.clone()
 }
 
-/// Tells the new owner if somebody else decided, and the lead if it did so itself. The task has
-/// its owner in any case, so a message that cannot be sent is only noted.
+/// Notifies the new owner if another caller decided, and the lead if the owner did so itself. The
+/// task has its owner in any case, so a message that cannot be sent is only logged.
 fn tell_owner(before: Option<&str>, task: &Task, workplace: &Workplace) {
     let Some(owner) = task.owner.as_deref().filter(|owner| before != Some(*owner)) else {
         return;
@@ -227,7 +227,7 @@ fn tell_owner(before: Option<&str>, task: &Task, workplace: &Workplace) {
 }
 
 fn tell(owner: &str, task: &Task, workplace: &Workplace) -> Result<(), Failure> {
-    // Without a roster there is nobody to tell; nor is there in another team's list.
+    // Without a roster, or in another team's list, there is no recipient.
     let team = workplace.team()?;
     if team != *workplace.board().name() {
         return Ok(());

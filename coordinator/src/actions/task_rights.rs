@@ -1,14 +1,14 @@
-//! Which changes of a task are whose.
+//! The rights to change a task.
 //!
 //! A person and the lead decide about tasks. Other agents work on them: they change their own,
-//! and leave alone what says when a task is done.
+//! except the parts that decide when a task is done.
 
 use project::rights::{not_for, not_yours};
 use project::workplace::{Who, Workplace};
 use store::Failure;
 use taskboard::{Caller, Status, TaskId, Update};
 
-/// Refuses a change that is not the caller's to make.
+/// Refuses a change that the caller has no right to make.
 pub(super) fn may_update(
     id: TaskId,
     update: &Update,
@@ -48,7 +48,7 @@ pub(super) fn may_update(
     Ok(())
 }
 
-/// Refuses a deletion that is not the caller's to make.
+/// Refuses a deletion that the caller has no right to make.
 pub(super) fn may_delete(
     id: TaskId,
     caller: &Caller,

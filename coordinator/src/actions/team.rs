@@ -9,7 +9,7 @@ use store::Failure;
 use store::name::Name;
 use team::{NewTeam, Roster, Team};
 
-/// The team of this name, if that is one.
+/// The existing team of this name.
 pub fn team(name: &str, workplace: &Workplace) -> Result<Team, Failure> {
     Ok(workplace.team_named(Name::new("team", name)?))
 }
@@ -41,7 +41,7 @@ pub fn delete(name: &str, force: bool, workplace: &Workplace) -> Result<Deleted,
         let hint = "wait until it has ended, or stop it with Ctrl-C where it runs";
         return Err(Failure::refused("in_use", message).with_hint(hint));
     }
-    // Outside a repository there are no trees.
+    // Outside of a repository there are no worktrees.
     let trees = workplace.trees().ok();
     let board = workplace.team_board(&team);
     let force = force.then(|| Force {
@@ -52,7 +52,7 @@ pub fn delete(name: &str, force: bool, workplace: &Workplace) -> Result<Deleted,
     Ok(delete_team(&team, &board, trees.as_ref(), force.as_ref())?)
 }
 
-/// What deleting a team answers.
+/// The reply to the deletion of a team.
 pub fn deleted_json(deleted: &Deleted) -> Value {
     let living = deleted.living.iter();
     let living: Vec<Value> = living
@@ -74,7 +74,7 @@ pub fn deleted_json(deleted: &Deleted) -> Value {
     })
 }
 
-/// Where the command works, as text: it goes into a JSON file.
+/// The command's directory, as text: it goes into a JSON file.
 pub fn directory(workplace: &Workplace) -> Result<String, Failure> {
     let directory = &workplace.directory;
     directory.to_str().map(str::to_owned).ok_or_else(|| {

@@ -1,5 +1,5 @@
-//! Any worktree of the repository: listed, looked into, made, bound to a task, kept, removed,
-//! brought back.
+//! Any worktree of the repository: listed, inspected, made, bound to a task, kept, removed,
+//! restored.
 
 use std::path::{Path, PathBuf};
 
@@ -18,26 +18,26 @@ use worktrees::{
 
 use super::worktree::{fill_behind, making, to_json};
 
-/// How many worktrees are looked into at the same time.
+/// Maximum number of worktrees that are inspected at the same time.
 const AT_ONCE: usize = 4;
 
-/// Which worktrees are listed, and how closely they are looked at.
+/// The worktrees to list, and the depth of the inspection.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ListOptions {
-    /// Also those that were removed.
+    /// True if removed worktrees are listed too.
     pub removed: bool,
-    /// Nothing is looked for in them, which is faster.
+    /// True if their changes are not read, which is faster.
     pub quick: bool,
 }
 
-/// A worktree and what was found in it.
+/// A worktree and its changes.
 #[derive(Debug)]
 pub struct ListedTree {
-    /// As it is registered.
+    /// Its entry in the registry.
     pub entry: Entry,
-    /// What was done in it, if that was looked for.
+    /// Its changes; `None` if they were not read.
     pub changes: Option<Changes>,
-    /// How many bytes it takes.
+    /// Its size in bytes.
     pub size: Option<u64>,
 }
 
@@ -65,7 +65,7 @@ impl ListedTree {
     }
 }
 
-/// The worktrees there are.
+/// The existing worktrees.
 pub fn list(options: ListOptions, workplace: &Workplace) -> Result<Vec<ListedTree>, Failure> {
     let (board, trees) = (workplace.board(), workplace.trees()?);
     binder(&board, &trees);
@@ -125,20 +125,20 @@ pub fn list_json(listed: &[ListedTree]) -> Value {
     json!({ "worktrees": trees })
 }
 
-/// What was done in a worktree.
+/// The state of a worktree.
 #[derive(Debug)]
 pub struct TreeReport {
-    /// As it is registered.
+    /// Its entry in the registry.
     pub entry: Entry,
-    /// What was done in it.
+    /// Its changes.
     pub changes: Changes,
-    /// Somebody works in it.
+    /// True if an agent or a person works in it.
     pub in_use: bool,
-    /// What git ignores in it, if that was asked.
+    /// The files in it that git ignores; `None` if they were not requested.
     pub ignored: Option<Vec<String>>,
 }
 
-/// Looks into a worktree; at what git ignores, too, if `ignored`.
+/// Inspects a worktree; with `ignored` also the files that git ignores.
 pub fn status(slug: &Slug, ignored: bool, workplace: &Workplace) -> Result<TreeReport, Failure> {
     let trees = workplace.trees()?;
     let entry = trees.get(slug)?;
@@ -164,7 +164,7 @@ impl TreeReport {
     }
 }
 
-/// A worktree that was found or made, and the task that is bound to it now.
+/// A worktree that was found or made, and the task that is now bound to it.
 #[derive(Debug)]
 pub struct CreatedTree {
     /// The worktree.
@@ -187,9 +187,9 @@ impl CreatedTree {
     }
 }
 
-/// Finds the worktree of this name, or makes it, by whatever means make worktrees here. A task
-/// that is named is bound to it, and begun as `task` says; if it refuses, what was made for it
-/// goes again.
+/// Finds the worktree of this name, or makes it in the way this place makes worktrees. Binds the
+/// named task to it, and begins the task as `task` says; if the task refuses, the new worktree is
+/// removed again.
 pub fn create(
     name: Option<Slug>,
     task: Option<(TaskId, Begin<'_>)>,
@@ -198,7 +198,7 @@ pub fn create(
 ) -> Result<CreatedTree, Failure> {
     let (board, trees) = (workplace.board(), workplace.trees()?);
     if let Some((task, _)) = task {
-        // Before anything is made for it.
+        // Before the worktree is made.
         board.snapshot()?.require(task)?;
     }
     let mut created = making(name, wish, workplace, |request| {
@@ -218,7 +218,7 @@ pub fn create(
                 bound = Some(task);
             }
             Err(error) => {
-                // It was made for this task alone, and nobody has seen it yet.
+                // It was made for this task alone, and is not in use yet.
                 if created.created {
                     take_back(&slug, created.entry.hook_based, trees, workplace)?;
                 }
@@ -236,7 +236,7 @@ pub fn create(
     })
 }
 
-/// Removes a worktree that has just been made and nobody has seen.
+/// Removes a new worktree that is not in use yet.
 fn take_back(
     slug: &Slug,
     hook_based: bool,
@@ -265,8 +265,8 @@ pub fn bind(
     Ok(binder(&board, &trees).bind(slug, task, begin)?)
 }
 
-/// Who begins a task that is bound to a worktree here. Whoever leads prepares the worktree for
-/// somebody; anybody else is about to work in it.
+/// The owner that begins a task bound to a worktree here. A lead prepares the worktree for another
+/// agent; any other caller is about to work in it.
 pub fn beginner(workplace: &Workplace) -> Begin<'_> {
     let leads = matches!(workplace.who(), Who::Lead | Who::Coordinator);
     match workplace.named_agent() {
@@ -282,33 +282,33 @@ pub fn unbind(slug: &Slug, workplace: &Workplace) -> Result<(Entry, Task), Failu
     Ok(binder(&board, &trees).unbind(slug)?)
 }
 
-/// What binding and unbinding answer.
+/// The reply to binding and unbinding.
 pub fn bound_json(entry: &Entry, task: &Task) -> Value {
     json!({"worktree": to_json(entry), "task": task.to_json()})
 }
 
-/// Writes down that a worktree stays.
+/// Marks a worktree as kept.
 pub fn keep(slug: &Slug, workplace: &Workplace) -> Result<Entry, Failure> {
     Ok(workplace.trees()?.keep(slug)?)
 }
 
-/// What is wanted of a removal.
+/// The options of a removal.
 #[derive(Default)]
 pub struct RemoveOptions<'a> {
-    /// Also if something in it is nowhere else.
+    /// True if work that is nowhere else is removed too.
     pub discard: bool,
-    /// Ignored files are kept, too, when the trash is emptied.
+    /// True if ignored files are also kept when the trash is emptied.
     pub rescue_ignored: bool,
-    /// Its task is completed as well, after this has run the task's check, if it has one.
+    /// Completes its task as well, after running the task's check, if it has one.
     pub complete: Option<&'a dyn Hooks>,
 }
 
 /// A worktree that was removed.
 #[derive(Debug)]
 pub struct RemovedTree {
-    /// What was removed.
+    /// The removal.
     pub removed: Removed,
-    /// What git ignored in it, as far as git could tell.
+    /// The files in it that git ignored, as far as git could list them.
     pub ignored: Vec<String>,
     /// Its task, if that was completed as well.
     pub completed: Option<Completed>,
@@ -366,7 +366,7 @@ impl RemovedTree {
     }
 }
 
-/// Brings the last removed worktree of this name back.
+/// Restores the last removed worktree of this name.
 pub fn undo(slug: &Slug, workplace: &Workplace) -> Result<Entry, Failure> {
     workplace.trees()?.undo(slug).map_err(|error| match error {
         TreeError::Exists { .. } => Failure::refused(
@@ -381,15 +381,15 @@ pub fn undo(slug: &Slug, workplace: &Workplace) -> Result<Entry, Failure> {
     })
 }
 
-/// What git ignores in a worktree.
+/// The files in a worktree that git ignores.
 pub fn ignored_paths(trees: &Trees, slug: &Slug) -> Result<Vec<String>, TreeError> {
     let paths = trees.ignored(slug)?;
     let text = |path: &std::path::PathBuf| path.to_string_lossy().into_owned();
     Ok(paths.iter().map(text).collect())
 }
 
-/// Tasks and worktrees, brought in line after a crash between the two. That is only a courtesy:
-/// what fails here fails again, with a better message, where it matters.
+/// Repairs tasks and worktrees after a crash between the two. That is optional: an error here
+/// occurs again, with a better message, where it matters.
 fn binder<'a>(board: &'a Board, trees: &'a Trees) -> Binder<'a> {
     let binder = Binder { board, trees };
     if let Err(error) = binder.reconcile() {

@@ -1,4 +1,4 @@
-//! A session's own working tree: entered and left.
+//! A session's own worktree: entering and leaving it.
 
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -15,19 +15,19 @@ use project::workplace::hooks::TreeRemover;
 use project::workplace::{TreeWish, Workplace};
 use runs::session_file::SessionFile;
 
-/// How a tree is left.
+/// The treatment of a worktree that the session leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leave {
-    /// It stays.
+    /// It is kept.
     Keep,
-    /// It goes.
+    /// It is removed.
     Remove {
-        /// Also if something in it is nowhere else.
+        /// True if work that is nowhere else is removed too.
         discard: bool,
     },
 }
 
-/// Enters the tree of this name, which is made if it is not there.
+/// Enters the worktree of this name, creating it if needed.
 pub fn enter(
     name: Option<Slug>,
     wish: &TreeWish,
@@ -42,7 +42,7 @@ pub fn enter(
     Ok((record, created))
 }
 
-/// Lets `make` make a tree as is usual here.
+/// Lets `make` create a worktree with the defaults of this place.
 pub(super) fn making<T>(
     name: Option<Slug>,
     wish: &TreeWish,
@@ -60,7 +60,7 @@ pub(super) fn making<T>(
     })
 }
 
-/// Leaves the tree the session is in.
+/// Leaves the worktree the session is in.
 pub fn leave(how: Leave, workplace: &Workplace) -> Result<Left, Failure> {
     let trees = workplace.trees()?;
     let visit = visit(workplace, &trees)?;
@@ -81,8 +81,8 @@ pub fn leave(how: Leave, workplace: &Workplace) -> Result<Left, Failure> {
     })
 }
 
-/// Lets a process of its own bring the pool back to its size after a tree was made. Nobody
-/// waits for it; what it cannot do the next one does.
+/// Starts a process that refills the pool after a worktree was made. The caller does not wait for
+/// it; the next such process repeats its failures.
 pub fn fill_behind(created: &Created, workplace: &Workplace) {
     let want = workplace.worktree_settings().pool;
     if !created.created || want == 0 {
@@ -125,18 +125,18 @@ fn member(workplace: &Workplace) -> Option<&Name> {
     (!lead).then_some(name)
 }
 
-/// A tree of an attempt at a task that another attempt has done.
+/// A worktree of an attempt at a task that another attempt has done.
 #[derive(Debug)]
 pub struct SupersededTree {
-    /// The tree.
+    /// The worktree.
     pub entry: Entry,
     /// The task.
     pub task: TaskId,
-    /// Whether it was removed, or why it stays.
+    /// True if it was removed; an error says why it is kept.
     pub removed: Result<bool, TreeError>,
 }
 
-/// The trees of attempts at tasks that another attempt has done, however young they are; with
+/// The worktrees of attempts at tasks that another attempt has done, however young they are; with
 /// `remove` they go to the trash.
 pub fn superseded(remove: bool, workplace: &Workplace) -> Result<Vec<SupersededTree>, Failure> {
     let trees = workplace.trees()?;
@@ -152,14 +152,14 @@ pub fn superseded(remove: bool, workplace: &Workplace) -> Result<Vec<SupersededT
     Ok(trees.collect())
 }
 
-/// What entering answers.
+/// The reply to entering.
 pub fn entered_json(record: &VisitRecord, created: &Created) -> Value {
     let mut tree = to_json(&created.entry);
     tree["created"] = created.created.into();
     json!({"worktree": tree, "session": record})
 }
 
-/// What leaving answers.
+/// The reply to leaving.
 pub fn left_json(left: &Left) -> Value {
     json!({
         "worktree": left.entry.as_ref().map(to_json),

@@ -1,5 +1,4 @@
-//! How much an agent may be given: what its definition leaves it, and never more than whoever
-//! starts it has.
+//! The limits of an agent's rights: those of its definition, and never more than its starter has.
 
 use project::rights::{not_for, not_yours};
 use project::workplace::Workplace;
@@ -15,18 +14,18 @@ use super::describe::Wish;
 use crate::actions::recipients;
 use crate::agent::Role;
 
-/// What a teammate cannot do without: to say how far its task is, and to answer.
+/// The tools a teammate needs: to report on its task, and to answer.
 const NEEDED: [&str; 2] = ["TaskUpdate", "SendMessage"];
 
-/// The most that can be given.
+/// The widest rights that can be given.
 #[derive(Debug, Default)]
 pub struct Bounds {
     tools: ToolFilter,
-    /// None: any.
+    /// `None` means any mode.
     mode: Option<PermissionMode>,
-    /// Whoever starts the agent has a program that asks before it does more.
+    /// True if the starter's program asks before it does more.
     asks: bool,
-    /// What runs whoever starts the agent.
+    /// The runtime of the starter.
     runtime: Option<String>,
 }
 
@@ -35,17 +34,17 @@ pub struct Bounds {
 pub struct Share {
     /// Its tools.
     pub tools: ToolFilter,
-    /// How far they go.
+    /// The reach of the tools.
     pub reach: Reach,
-    /// What it may do without asking.
+    /// The mode: actions allowed without asking.
     pub mode: PermissionMode,
-    /// No order makes the mode wider than this.
+    /// The widest mode that a later request can set.
     most: Option<PermissionMode>,
 }
 
 impl Bounds {
-    /// Of whoever asks: an agent gives others what it has itself, a person anything.
-    /// One of which nobody can read what it has gives nothing.
+    /// The bounds of the caller: an agent gives others the rights it has itself, a person any. An
+    /// agent whose rights cannot be read gives none.
     pub fn of_caller(workplace: &Workplace) -> Result<Self, Failure> {
         let Some(id) = workplace.run() else {
             return Ok(Self::default());
@@ -60,7 +59,7 @@ impl Bounds {
         let plan = meta.launch.clone();
         let mode = |word: Option<&str>| PermissionMode::of_agent(word.unwrap_or_default());
         match plan.grants {
-            // One that only delegates gives more than it has itself.
+            // An agent that only delegates gives more than it has itself.
             Some(grants) => Self {
                 tools: ToolFilter::new(grants.tools, grants.disallowed_tools),
                 mode: mode(grants.mode.as_deref()),
@@ -76,7 +75,7 @@ impl Bounds {
         }
     }
 
-    /// What is left of `tools` and `mode`.
+    /// The part of `tools` and `mode` that is within the bounds.
     pub fn share(&self, tools: &ToolFilter, mode: PermissionMode) -> Share {
         let tools = tools.within(&self.tools);
         let reach = tools.reach();
@@ -93,7 +92,8 @@ impl Bounds {
         }
     }
 
-    /// Refuses a program that asks nobody to one that has to ask, or that may not run commands.
+    /// Refuses a program that does not ask for permission, if the starter has to ask or may not run
+    /// commands.
     pub fn check_runtime(&self, runtime: &RuntimeSpec) -> Result<(), Failure> {
         let same = self.runtime.as_ref() == Some(&runtime.name) && runtime.kind.has_model();
         if !runs_unasked(runtime) || same {
@@ -119,7 +119,8 @@ impl Bounds {
 }
 
 impl Share {
-    /// Writes it down, for the agent's program, for its server, and for those it starts.
+    /// Writes the share into the launch plan, for the agent's program, its server, and the agents
+    /// it starts.
     pub fn put_into(&self, plan: &mut LaunchPlan) {
         plan.tools = self.tools.allowed().map(<[String]>::to_vec);
         plan.disallowed_tools = self.tools.disallowed().to_vec();
@@ -127,7 +128,7 @@ impl Share {
         plan.most_mode = self.most.map(|mode| mode.as_str().to_owned());
     }
 
-    /// The same, as what an agent gives that has none of it itself.
+    /// The same as grants: the rights that an agent without tools of its own can give.
     pub fn to_grants(&self) -> Grants {
         Grants {
             tools: self.tools.allowed().map(<[String]>::to_vec),
@@ -137,18 +138,18 @@ impl Share {
     }
 }
 
-/// Whether a program of this kind does what it is told without asking anybody.
+/// True if a program of this kind runs without asking for permission.
 fn runs_unasked(runtime: &RuntimeSpec) -> bool {
     matches!(runtime.kind, RuntimeKind::Shell | RuntimeKind::Lines)
 }
 
-/// Those of our tools that the filter leaves a role.
+/// The tools of ccb that the filter leaves a role.
 pub fn own_tools(role: Role, filter: &ToolFilter) -> Vec<&'static str> {
     let all = role.tools().into_iter();
     all.filter(|tool| filter.permits_own(tool)).collect()
 }
 
-/// What a teammate with these tools misses, in words.
+/// The tools a teammate with this filter lacks, in words.
 pub fn missing_as_teammate(filter: &ToolFilter) -> Option<String> {
     let missing = NEEDED.iter().filter(|tool| !filter.permits_own(tool));
     let missing: Vec<&str> = missing.copied().collect();
@@ -161,8 +162,8 @@ pub fn missing_as_teammate(filter: &ToolFilter) -> Option<String> {
     })
 }
 
-/// What an agent that is about to be started will not have, in words: tools of a teammate, its
-/// model, hooks of its definition.
+/// The parts that an agent about to start will lack, in words: tools of a teammate, its model,
+/// hooks of its definition.
 pub fn warning(spawn: &Spawn) -> Option<String> {
     let plan = &spawn.plan;
     let filter = ToolFilter::new(plan.tools.clone(), plan.disallowed_tools.clone());
@@ -181,7 +182,7 @@ pub fn warning(spawn: &Spawn) -> Option<String> {
     (!all.is_empty()).then(|| all.join("; "))
 }
 
-/// Which hooks of its definition will not run: their events happen inside Claude Code alone.
+/// The hooks of its definition that will not run: their events happen only inside Claude Code.
 fn hooks_that_do_not_run(spawn: &Spawn) -> Option<String> {
     let hooks = spawn.plan.hooks.as_ref()?;
     if spawn.runtime.kind == RuntimeKind::Claude {
@@ -200,8 +201,8 @@ fn hooks_that_do_not_run(spawn: &Spawn) -> Option<String> {
     })
 }
 
-/// An agent that does not lead adds nobody to its team, and nobody it starts has the name of a
-/// member: mail to that one would be its mail.
+/// An agent that does not lead adds no member to its team, and no agent it starts has the name of a
+/// member: mail to that member would reach the agent.
 pub fn may_name(wish: &Wish, workplace: &Workplace) -> Result<(), Failure> {
     let Some(name) = wish.name.as_deref().filter(|_| !workplace.who().decides()) else {
         return Ok(());

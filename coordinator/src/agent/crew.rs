@@ -1,5 +1,4 @@
-//! What agents for tasks are like: what the flags, the task, the definitions and the settings
-//! say together.
+//! Makes agents for tasks from the flags, the task, the definitions and the settings.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,38 +14,37 @@ use worktrees::{Base, SetUp};
 use super::describe::{Wish, describe};
 use super::role::Role;
 
-/// How much of what went wrong is passed on in a variable.
+/// Maximum bytes of a failure that a variable passes on.
 const MAX_FAILURE: usize = 8 * 1024;
 
 /// Makes agents for tasks.
 #[derive(Debug)]
 pub(crate) struct TaskCrew {
-    /// Where they are started from.
+    /// The workplace they are started from.
     pub workplace: Workplace,
-    /// The types of agents there are.
+    /// The available agent types.
     pub definitions: Definitions,
-    /// What runs tasks that have no command; none means the usual one.
+    /// The runtime of tasks without a command; `None` means the default.
     pub runtime: Option<String>,
     /// The model they use.
     pub model: Option<String>,
-    /// What they may do without asking; none leaves it to their definitions.
+    /// The permission mode; `None` leaves it to their definitions.
     pub permission_mode: Option<String>,
-    /// What trees get besides their files.
+    /// The setup of worktrees, besides their files.
     pub set_up: SetUp,
-    /// Which of our tools they get.
+    /// The role that decides their tools of ccb.
     pub role: Role,
-    /// Variables all of them get or are passed on.
+    /// Variables that all of them get or inherit.
     pub env: Vec<String>,
 }
 
 impl TaskCrew {
-    /// The type of those whose task names none.
+    /// The agent type for a task that names none.
     fn usual_type(&self) -> Option<&'static str> {
         (self.role == Role::Worker).then_some("worker")
     }
 
-    /// What runs the agent for a task: what its type is for, else what its seat has, else what
-    /// all have.
+    /// The runtime for a task: that of its agent type, else that of its slot, else that of all.
     fn runtime_for(&self, job: &Job<'_>) -> Option<String> {
         let named = job.task.agent_type().or(self.usual_type());
         let named = named.and_then(|name| self.definitions.get(name).ok());
@@ -61,7 +59,7 @@ impl TaskCrew {
         if let Some(failure) = &job.last_failure {
             env.push(format!("CCB_LAST_FAILURE={}", end_of(failure, MAX_FAILURE)));
         }
-        // A command is a command, whoever else is there.
+        // A command needs a shell, whatever agents there are.
         let command = task.run_command().is_some();
         Wish {
             prompt: (!command).then(|| prompt(job)),
@@ -115,14 +113,14 @@ impl Crew for TaskCrew {
     }
 }
 
-/// Makes agents for the tasks of a plan, each with what the plan says about it.
+/// Makes agents for the tasks of a plan, each with its values from the plan.
 #[derive(Debug)]
 pub(crate) struct PlanCrew {
-    /// What holds for all tasks.
+    /// The values for all tasks.
     pub crew: TaskCrew,
     /// By content key.
     pub tasks: HashMap<String, PlannedTask>,
-    /// What one agent may cost at most, whatever its task says.
+    /// Maximum cost of one agent in US dollars, whatever its task sets.
     pub budget_usd: Option<f64>,
 }
 
@@ -148,7 +146,7 @@ impl PlanCrew {
 
 impl Crew for PlanCrew {
     fn agent_for(&self, job: &Job<'_>) -> Result<Spawn, String> {
-        // What it learned in an earlier run of the plan counts.
+        // Failures in an earlier run of the plan count.
         let (before, why) = failed_before(job.task);
         let job = &Job {
             attempt: job.attempt + before,
@@ -191,7 +189,7 @@ impl Crew for PlanCrew {
     }
 }
 
-/// What a model is told about its task.
+/// The prompt for a task.
 fn prompt(job: &Job<'_>) -> String {
     let task = job.task;
     let mut text = format!("Task #{}: {}", task.id, task.subject);

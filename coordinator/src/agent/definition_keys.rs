@@ -1,5 +1,5 @@
-//! What a definition asks for besides its prompt: MCP servers, skills, hooks of the program's
-//! own, a configuration of its own.
+//! The parts of a definition besides its prompt: MCP servers, skills, hooks of the program's own, a
+//! configuration of its own.
 
 use std::path::{Path, PathBuf};
 
@@ -15,10 +15,10 @@ use swarm::runtime::McpServer;
 use swarm::tools::OWN_SERVER;
 use swarm::trust::{Item, Places, SERVERS, Servers, servers_of};
 
-/// The longest skill that is loaded.
+/// Maximum bytes of a skill.
 const MAX_SKILL: usize = 256 * 1024;
 
-/// Adds all of it to what the runtime is told.
+/// Adds all parts to the launch plan.
 pub(super) fn apply(
     found: &Found,
     plan: &mut LaunchPlan,
@@ -56,27 +56,27 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// Whether a hook's event happens inside the agent's program, so that only that can run the hook.
-/// `Stop` of a definition is the agent's own end, which ccb sees.
+/// True if a hook's event happens inside the agent's program, so that only the program can run the
+/// hook. `Stop` of a definition is the agent's own end, which ccb sees.
 pub(super) fn is_inside_program(event: &str) -> bool {
     event != "Stop" && HookEvent::parse(event).is_none()
 }
 
-/// Whether the agent's program is to have a configuration of its own.
+/// The separate configuration of the agent's program; `None` if it has none.
 pub(super) fn config_of(workplace: &Workplace) -> Option<String> {
     let own = workplace.settings().config_home == ConfigHome::Own;
     own.then(String::new)
 }
 
 fn add(server: McpServer, plan: &mut LaunchPlan) {
-    // The engine's own cannot be replaced.
+    // The engine's own server cannot be replaced.
     if server.name != OWN_SERVER {
         plan.mcp_servers.retain(|other| other.name != server.name);
         plan.mcp_servers.push(server);
     }
 }
 
-/// Refuses what came with the repository and is not trusted.
+/// Refuses a part that came with the repository and is not trusted.
 fn check_trust(
     found: &Found,
     item: impl FnOnce(Places<'_>) -> Option<Item>,
@@ -143,7 +143,7 @@ fn named(name: &str, workplace: &Workplace) -> Result<McpServer, Failure> {
     Err(Failure::usage("unknown_mcp_server", message).with_hint(hint))
 }
 
-/// Where Claude Code keeps the user's servers.
+/// The files in which Claude Code keeps the user's servers.
 fn user_files(workplace: &Workplace) -> Vec<PathBuf> {
     let beside = workplace.home().path().join(".claude.json");
     let home = env::path("HOME").map(|home| home.join(".claude.json"));
@@ -155,7 +155,7 @@ fn read(file: &Path) -> Result<Servers, Failure> {
     servers_of(file).map_err(|why| Failure::usage("bad_settings", why))
 }
 
-/// A server as runtimes take it.
+/// A server in the form for runtimes.
 fn server(name: &str, config: &Map<String, Value>) -> Result<McpServer, Failure> {
     McpServer::from_config(name, config).map_err(|why| {
         let message = format!("MCP server {name:?}: {why}");
@@ -212,7 +212,7 @@ fn unknown_skill(name: &str, dirs: &[PathBuf]) -> Failure {
     Failure::usage("unknown_skill", message).with_hint(hint)
 }
 
-/// What comes after the lines between the first two `---`.
+/// The text after the lines between the first two `---`.
 fn without_front_matter(text: &str) -> &str {
     let Some(rest) = text.strip_prefix("---\n") else {
         return text.trim();

@@ -1,4 +1,4 @@
-//! Where a command finds the types of agents.
+//! Finds the agent types for a command.
 
 use std::path::{Path, PathBuf};
 
@@ -9,18 +9,17 @@ use swarm::definitions::{Definitions, Found, Problem, Source, Sources};
 
 use super::workers::USUAL_TYPE;
 
-/// Where whoever manages this machine keeps definitions; the place Claude Code uses.
+/// The directory for definitions of this machine's administrator; the one that Claude Code uses.
 const MANAGED: &str = if cfg!(target_os = "macos") {
     "/Library/Application Support/ClaudeCode/.claude/agents"
 } else {
     "/etc/claude-code/.claude/agents"
 };
 
-/// What a worker has in simple mode.
+/// The tools of a worker in simple mode.
 const SIMPLE_TOOLS: [&str; 3] = ["Bash", "Read", "Edit"];
 
-/// All types there are. What a person typed wrong is an error; what is wrong with files is in
-/// the answer.
+/// All agent types. A mistake in the argument is an error; mistakes in files are in the result.
 pub fn load(agents: Option<&str>, workplace: &Workplace) -> Result<Definitions, Failure> {
     let sources = Sources {
         managed: Some(MANAGED.into()),
@@ -45,8 +44,8 @@ pub fn load(agents: Option<&str>, workplace: &Workplace) -> Result<Definitions, 
     }
 }
 
-/// Leaves the built-in worker the tools that Claude Code's simple mode has. What a person has
-/// defined in its place is as they want it.
+/// Limits the built-in worker to the tools of Claude Code's simple mode. A definition that a person
+/// wrote in its place is not changed.
 fn simplify(definitions: &mut Definitions) {
     let ours = |found: &&mut Found| {
         found.source == Source::BuiltIn && found.definition.name.as_str() == USUAL_TYPE
@@ -56,8 +55,8 @@ fn simplify(definitions: &mut Definitions) {
     }
 }
 
-/// From here up to the root of this working tree. A linked tree without definitions of its own
-/// (they may not be checked in) has those of the main tree.
+/// From here up to the root of this worktree. A linked worktree without definitions of its own
+/// (they may not be committed) has those of the main worktree.
 fn project_directories(workplace: &Workplace) -> Vec<PathBuf> {
     let here = &workplace.directory;
     let here = here.canonicalize().unwrap_or_else(|_| here.clone());

@@ -1,6 +1,7 @@
-//! What an agent is to be: what was asked for, its definition and the settings together.
+//! Combines a request for an agent with its definition and the settings.
 //!
-//! The command line and the `Agent` tool ask in different forms; from here on they are one.
+//! The command line and the `Agent` tool have different forms of requests; from here on they are
+//! the same.
 
 use std::path::PathBuf;
 
@@ -31,57 +32,57 @@ use super::role::Role;
 use super::runtimes::runtime;
 use super::sandbox;
 
-/// The type of an agent nobody gave one.
+/// The agent type if a request names none.
 const GENERAL: &str = "general-purpose";
-/// Types that take no part in a team, so they get none of its tools.
+/// Agent types outside of a team, which get none of its tools.
 const ALONE: &[&str] = &["Explore", "Plan", "worker"];
 
-/// What was asked for.
+/// A request for an agent.
 #[derive(Debug, Clone, Default)]
 pub struct Wish {
-    /// What it is to do.
+    /// The work.
     pub prompt: Option<String>,
-    /// The same in a few words.
+    /// The work in a few words.
     pub description: Option<String>,
-    /// Its definition.
+    /// The agent type.
     pub agent_type: Option<String>,
     /// The agent it is to be a copy of.
     pub fork: Option<String>,
-    /// The last line of that agent's conversation that it is to know of.
+    /// The last line of that agent's conversation that the copy knows.
     pub fork_at: Option<Uuid>,
-    /// What runs it.
+    /// The runtime.
     pub runtime: Option<String>,
-    /// By what it is addressed.
+    /// The address.
     pub name: Option<String>,
-    /// It becomes a member of the team.
+    /// True if it becomes a member of the team.
     pub teammate: bool,
-    /// Which of our tools it gets.
+    /// The role that decides its tools of ccb.
     pub role: Role,
-    /// It must have its plan approved first.
+    /// True if its plan must be approved first.
     pub plan_mode: bool,
-    /// Nobody waits for it.
+    /// True if the caller does not wait for it.
     pub background: bool,
-    /// It gets a worktree of its own, like this.
+    /// The worktree of its own; `None` if it gets none.
     pub worktree: Option<(Base, SetUp)>,
-    /// It works here.
+    /// The directory of its work.
     pub cwd: Option<PathBuf>,
     /// Its model.
     pub model: Option<String>,
-    /// What it may do without asking, if its definition is not to say.
+    /// The permission mode; `None` leaves it to its definition.
     pub permission_mode: Option<PermissionMode>,
-    /// The call comes from a coordinator, which does not choose models.
+    /// True if the call comes from a coordinator, which does not choose models.
     pub coordinator: bool,
     /// The task it is for.
     pub task: Option<Task>,
-    /// The tool call that asks for it.
+    /// The id of the tool call with the request.
     pub tool_use_id: Option<String>,
-    /// Variables it gets or is passed on.
+    /// Variables it gets or inherits.
     pub env: Vec<String>,
-    /// What it may use.
+    /// Its limits.
     pub limits: AgentLimits,
 }
 
-/// Puts together what an agent is to be.
+/// Combines everything into a spawn.
 pub fn describe(
     wish: &Wish,
     definitions: &Definitions,
@@ -145,7 +146,7 @@ pub fn describe(
         dropped_model,
         permission_mode: Some(share.mode.as_str().to_owned()),
         isolation: match (&parent_run, &wish.worktree, &wish.cwd) {
-            // A copy works where its original does, as long as that is there.
+            // A copy works in the directory of its original, if that still exists.
             (Some(parent), None, None) if parent.meta.cwd.is_dir() => {
                 WorksIn::Directory(parent.meta.cwd.clone())
             }
@@ -163,7 +164,7 @@ pub fn describe(
     })
 }
 
-/// What the agent gets of its definition's tools and mode, and of ours.
+/// The agent's share of its definition's tools and mode, and of ccb's tools.
 fn own_share(
     bounds: &Bounds,
     wish: &Wish,
@@ -180,7 +181,7 @@ fn own_share(
         plan.mode_before_plan = works.then(|| after.as_str().to_owned());
     }
     if wish.role == Role::Coordinator {
-        // None of its own that reads, edits or runs; those it starts have them.
+        // No tools of its own that read, edit or run; the agents it starts have them.
         let given = bounds.share(&tools, definition.permission_mode);
         plan.grants = Some(given.to_grants());
         let ours = ToolFilter::new(Some(vec![format!("mcp__{OWN_SERVER}")]), Vec::new());
@@ -194,14 +195,14 @@ fn own_share(
     Ok(share)
 }
 
-/// What it may do without asking. A coordinator has no tools that would ask; where a program
-/// cannot be told so, it is kept to reading, and what it asks for is refused.
+/// The permission mode. A coordinator has no tools that would ask; if a program cannot be limited
+/// to them, it runs read-only, and its permission requests are refused.
 fn permission_mode(wish: &Wish, definition: &Definition, runtime: &RuntimeSpec) -> PermissionMode {
     match (wish.plan_mode, wish.role) {
         (true, _) => PermissionMode::Plan,
         (false, Role::Coordinator) => match runtime.kind {
             RuntimeKind::Codex => PermissionMode::Plan,
-            // In their plan modes some are left without ours, too.
+            // In their plan modes some programs also lose the tools of ccb.
             RuntimeKind::Acp if !can_be_held(runtime) => PermissionMode::Plan,
             _ => PermissionMode::Ask,
         },
@@ -209,15 +210,15 @@ fn permission_mode(wish: &Wish, definition: &Definition, runtime: &RuntimeSpec) 
     }
 }
 
-/// Whether the program can be kept from its own tools.
+/// True if the program can be kept from its own tools.
 fn can_be_held(runtime: &RuntimeSpec) -> bool {
     let path = swarm::starter::own_variable("PATH").unwrap_or_default();
     let found = runtime.find(&path);
     found.is_ok_and(|runtime| runtime.abilities().read_only)
 }
 
-/// What it may use: what was said for this one, else what the settings say. An agent cannot give
-/// another one more than they do.
+/// The limits: those of the request, else those of the settings. An agent cannot give another one
+/// more than the settings do.
 pub(super) fn limits(wish: &Wish, turns: Option<u32>, workplace: &Workplace) -> AgentLimits {
     let settings = workplace.settings().limits.agent;
     let definition = AgentLimits {
@@ -230,7 +231,7 @@ pub(super) fn limits(wish: &Wish, turns: Option<u32>, workplace: &Workplace) -> 
     }
 }
 
-/// Whoever is inside an agent started this one; everybody else stands in for the lead.
+/// The parent: the agent that the caller runs inside, else the lead.
 fn parent(workplace: &Workplace) -> Result<Name, Failure> {
     match workplace.run() {
         Some(_) => Ok(workplace.agent_name().clone()),
@@ -306,12 +307,12 @@ fn plan(
         role: Some(standing(wish, definition)),
         worker: wish.role == Role::Worker,
         only_given_servers: !settings.user_mcp_servers,
-        // It is done when the task's check says so, too.
+        // Its task's check decides when it is done, too.
         prove: proof(wish, workplace)?,
         ..LaunchPlan::default()
     };
     for setting in &settings.env {
-        // A repository does not get at the user's environment by asking for it.
+        // A repository does not get the user's environment by asking for it.
         if workplace.may_use(&setting.file, |_| Item::environment(setting))? {
             plan.pass_env.push(setting.pattern.clone());
         }
@@ -344,7 +345,7 @@ fn plan(
     Ok(plan)
 }
 
-/// What has to be shown before its task counts as done.
+/// The required proof of its task.
 pub(super) fn proof(wish: &Wish, workplace: &Workplace) -> Result<Option<Prove>, Failure> {
     let Some(task) = &wish.task else {
         return Ok(None);
@@ -360,7 +361,7 @@ pub(super) fn proof(wish: &Wish, workplace: &Workplace) -> Result<Option<Prove>,
     }))
 }
 
-/// What it is in its team: what it was asked to be, but no more than its type has tools for.
+/// The role in its team: the requested one, but no more than its type has tools for.
 fn standing(wish: &Wish, definition: &Definition) -> Standing {
     match wish.role {
         Role::Lead => Standing::Lead,
@@ -370,7 +371,7 @@ fn standing(wish: &Wish, definition: &Definition) -> Standing {
     }
 }
 
-/// The definition's prompt, and what the agent remembers.
+/// The definition's prompt, and the agent's memory.
 fn system_prompt(definition: &Definition, plan: &mut LaunchPlan, workplace: &Workplace) -> String {
     let mut prompt = definition.prompt.clone();
     let home = workplace.home().path();

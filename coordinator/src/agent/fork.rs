@@ -19,19 +19,19 @@ use super::role::Role;
 #[derive(Debug)]
 pub(super) struct Original {
     pub meta: Meta,
-    /// By what its conversation is found.
+    /// The id of its conversation.
     session: String,
-    /// The last line of it that the copy knows of, where lines have names.
+    /// The last line of it that the copy knows, if lines have ids.
     at: Option<Uuid>,
 }
 
-/// The agent that is to be copied, if it can be, and what the copy will know of it. That is settled
-/// here, because the original goes on while the copy starts.
+/// The agent to copy, if it can be copied, and the part the copy will know. That is fixed here,
+/// because the original continues while the copy starts.
 pub(super) fn forked(of: &str, wish: &Wish, workplace: &Workplace) -> Result<Original, Failure> {
     let agents = workplace.agents()?;
     let meta = agents.find(of)?;
     let run = agents.run(&meta.agent_id);
-    // Whoever is a copy makes none, of whomever.
+    // A copy makes no copies.
     if let Some(own) = workplace.run() {
         let own = agents.run(own);
         let own_meta = own.meta()?;
@@ -75,7 +75,7 @@ pub(super) fn forked(of: &str, wish: &Wish, workplace: &Workplace) -> Result<Ori
         );
         return Err(refused(&message, "leave out --at"));
     }
-    // One that was killed early may not have said where its conversation is.
+    // An agent that was killed early may not have recorded the place of its conversation.
     let usual = run.path().join("conversation.jsonl");
     let usual = || (native && usual.is_file()).then(|| usual.to_string_lossy().into_owned());
     let Some(session) = meta.session.clone().or_else(usual) else {
@@ -89,8 +89,8 @@ pub(super) fn forked(of: &str, wish: &Wish, workplace: &Workplace) -> Result<Ori
     Ok(Original { meta, session, at })
 }
 
-/// Where the copy leaves its original: where somebody said, at the answer that asks for it, or at
-/// the end.
+/// The point where the copy leaves its original: the requested one, the message with the tool call,
+/// or the end.
 fn leaves_at(
     session: &str,
     dir: &Path,
@@ -112,8 +112,7 @@ fn refused(why: &dyn std::fmt::Display, hint: &str) -> Failure {
     Failure::usage("cannot_fork", why.to_string()).with_hint(hint)
 }
 
-/// A copy is told exactly what its original was told, so that its requests begin with the same
-/// bytes.
+/// A copy gets exactly the prompt of its original, so that its requests begin with the same bytes.
 pub(super) fn fork_plan(
     original: &Original,
     wish: &Wish,
@@ -124,7 +123,7 @@ pub(super) fn fork_plan(
         fork_of: Some(original.session.clone()),
         fork_at: original.at,
         fork_from: Some(parent.cwd.clone()),
-        // What its original has to show is the original's affair.
+        // The original's proof does not apply to the copy.
         prove: proof(wish, workplace)?,
         ..parent.launch.clone()
     };
@@ -133,7 +132,7 @@ pub(super) fn fork_plan(
     let standing = Standing::of(parent);
     plan.role = Some(standing);
     if standing.leads() {
-        // A team has one lead: a copy of it takes part like any other.
+        // A team has one lead: a copy of it takes part like any other agent.
         plan.role = Some(Standing::Teammate);
         let own = plan.mcp_servers.iter_mut().filter(|it| it.name == "ccb");
         for arg in own.flat_map(|server| &mut server.args) {

@@ -1,8 +1,8 @@
-//! What an agent is: everything between "somebody wants one" and what is started.
+//! The properties of an agent: everything between a request and its start.
 //!
-//! [`describe()`] puts together what was asked for, the definition and the settings; [`bounds`] keeps
-//! it to what whoever asks has itself; `TaskCrew` does so for tasks of a session or a plan, [`OwnAgents`]
-//! for whoever asks with the tool `Agent`, and `workers` is what a coordinator is held to.
+//! [`describe()`] combines the request, the definition and the settings; [`bounds`] limits it to
+//! the rights of the caller; `TaskCrew` does so for tasks of a session or a plan, [`OwnAgents`] for
+//! callers of the tool `Agent`, and `workers` has the rules for a coordinator.
 
 pub mod bounds;
 mod crew;

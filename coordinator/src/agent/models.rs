@@ -1,4 +1,4 @@
-//! Which model an agent gets, by the name its program knows.
+//! The model of an agent, by the name its program knows.
 
 use project::workplace::Workplace;
 use runs::env;
@@ -12,7 +12,7 @@ use super::describe::Wish;
 /// Names of models that only Claude Code knows.
 const CLAUDE_ALIASES: [&str; 4] = ["haiku", "opus", "opusplan", "sonnet"];
 
-/// The model an agent is to have, by whatever name.
+/// The requested model of an agent, by any name.
 pub(super) fn model(wish: &Wish, definition: &Definition, workplace: &Workplace) -> Option<String> {
     let everywhere = env::var(env::SUBAGENT_MODEL);
     let parent = workplace
@@ -35,8 +35,8 @@ pub(super) fn model(wish: &Wish, definition: &Definition, workplace: &Workplace)
     choice.resolve()
 }
 
-/// The model by the name its runtime knows. `haiku` and its like mean something to Claude Code
-/// alone: elsewhere the settings say what is meant, or it is left to the program, and that is said.
+/// The model by the name its runtime knows. `haiku` and similar names have a meaning in Claude Code
+/// alone: for other programs the settings map them, or the program decides, with a note.
 pub(super) fn known_model(
     model: Option<String>,
     runtime: &RuntimeSpec,

@@ -1,4 +1,4 @@
-//! The agents that ccb runs for an agent or a client that asks for them.
+//! The agents that ccb runs for another agent or a client.
 
 use std::time::{Duration, Instant};
 
@@ -17,16 +17,16 @@ use super::workers::Workers;
 use super::{Role, bounds, definitions};
 use crate::actions::mail::Letter;
 
-/// How often a wait looks whether somebody still waits.
+/// Interval at which a wait checks that the caller still waits.
 const SLICE: Duration = Duration::from_millis(200);
-/// How much is shown of what an agent has said that has not ended.
+/// Maximum bytes of the output of an agent that has not ended.
 const SO_FAR: u64 = 16 << 10;
-/// The definition of an agent for which none was named.
+/// The agent type of a request that names none.
 const USUAL_TYPE: &str = "general-purpose";
-/// Agents with one answer, to which nobody writes afterwards.
+/// Agent types with a single answer, which get no messages afterwards.
 const ONE_SHOT: [&str; 2] = ["Explore", "Plan"];
 
-/// Runs agents for one of this role.
+/// Runs agents for a caller with this role.
 #[derive(Debug)]
 pub struct OwnAgents {
     role: Role,
@@ -34,7 +34,7 @@ pub struct OwnAgents {
 }
 
 impl OwnAgents {
-    /// For somebody who is this in its team.
+    /// Serves a caller with this role in its team.
     pub fn new(role: Role) -> Self {
         Self {
             role,
@@ -42,7 +42,7 @@ impl OwnAgents {
         }
     }
 
-    /// Whether the caller has a tool to read a file with.
+    /// True if the caller has a tool to read a file with.
     fn reads_files(&self, workplace: &Workplace) -> Result<bool, Failure> {
         if self.role == Role::Coordinator {
             return Ok(false);
@@ -88,7 +88,7 @@ impl AgentService for OwnAgents {
             }
             if let Some(outcome) = agents.wait(&launched, SLICE)? {
                 let result = completed(&outcome);
-                // Its parent is told in another way unless the result arrives.
+                // If the result does not arrive, its parent is notified in another way.
                 let receipt = move || {
                     if let Err(error) = agents.delivered(&launched) {
                         tracing::warn!(%error, "a result that arrived is told again");
@@ -138,7 +138,7 @@ impl AgentService for OwnAgents {
         }
         if let Some(output) = agents.output(&meta, workplace.agent(), Duration::ZERO)? {
             let said = ended(&output.outcome);
-            // Its parent is told in another way unless the answer arrives.
+            // If the answer does not arrive, its parent is notified in another way.
             let receipt = move || {
                 if let Err(error) = output.passed_on() {
                     tracing::warn!(%error, "a result that arrived is told again");
@@ -184,8 +184,8 @@ impl AgentService for OwnAgents {
     }
 }
 
-/// How many tools an agent has used and what it does now, if that changed. `heard` is how far
-/// its transcript was read.
+/// The number of tool calls of an agent and its present activity, if that changed. `heard` is the
+/// position up to which its transcript was read.
 fn last_step(launched: &Launched, heard: &mut u64) -> Option<(u64, String)> {
     let (records, end) = swarm::run::read_transcript(&launched.run, *heard).ok()?;
     *heard = end;
@@ -200,8 +200,8 @@ fn last_step(launched: &Launched, heard: &mut u64) -> Option<(u64, String)> {
     Some((launched.run.meta().ok()?.usage.tool_uses, last))
 }
 
-/// What the engine is asked for. Whoever asked is told of the end, also one that is no agent of
-/// ours.
+/// Makes the request for the engine. The caller is notified of the end, also if it is no agent of
+/// ccb's.
 pub(super) fn asked_by_caller(wish: &Wish, workplace: &Workplace) -> Result<Spawn, Failure> {
     let definitions = definitions::load(None, workplace)?;
     let spawn = describe(wish, &definitions, workplace)?;
@@ -232,7 +232,7 @@ pub(super) fn under_way(launched: &Launched, can_read_output_file: bool) -> Agen
 fn completed(outcome: &Outcome) -> AgentResult {
     let Outcome { meta, exit } = outcome;
     let tree = meta.worktree.as_ref().filter(|tree| tree.is_kept());
-    // One with a tree has left something that can be spoken about.
+    // An agent with a worktree has left work that a message can refer to.
     let one_shot = ONE_SHOT.contains(&meta.agent_type.as_str()) && tree.is_none();
     AgentResult::Completed {
         status: exit.status.as_str(),

@@ -1,5 +1,5 @@
-//! Where the models are that ccb's own loop asks: services of the settings that may be used, and
-//! those whose keys are in the environment.
+//! The model services for ccb's own loop: those of the settings that may be used, and those whose
+//! keys are in the environment.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use swarm::trust::{Item, Places};
 
 use super::models::known_model;
 
-/// What an agent on `native` that gets these variables has to choose from.
+/// The providers available to an agent on `native` with these variables.
 struct Choice<'a> {
     trusted: BTreeMap<&'a str, &'a ProviderSettings>,
     /// Providers of the repository that the user has not trusted.
@@ -50,7 +50,7 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Nothing stands in for one that is not trusted, not a vendor's usual one either.
+    /// An untrusted provider has no substitute, not even the default one of a vendor.
     fn check(&self, name: &str, workplace: &Workplace) -> Result<(), Failure> {
         match self.held_back.get(name) {
             None => Ok(()),
@@ -59,8 +59,8 @@ impl<'a> Choice<'a> {
     }
 }
 
-/// The model of an agent on `native`: where it is goes into `plan`. Returns its name, and the
-/// name for which it stands in because nothing here knows that one.
+/// The model of an agent on `native`: its provider goes into `plan`. Returns its name, and the
+/// requested name that it replaces, if no provider knows that name.
 pub(super) fn put_provider(
     model: Option<String>,
     runtime: &RuntimeSpec,
@@ -99,7 +99,7 @@ pub(super) fn put_provider(
     Ok((Some(name), dropped))
 }
 
-/// Refuses `native` where no model could be asked.
+/// Refuses `native` if no model is available.
 pub(super) fn check_key(runtime: &RuntimeSpec, workplace: &Workplace) -> Result<(), Failure> {
     if runtime.kind != RuntimeKind::Native {
         return Ok(());
@@ -117,20 +117,20 @@ pub(super) fn check_key(runtime: &RuntimeSpec, workplace: &Workplace) -> Result<
     }
 }
 
-/// One service with models, as the doctor sees it.
+/// A model service in the view of the doctor.
 #[derive(Debug)]
 pub struct KnownProvider {
-    /// By which settings and messages know it.
+    /// Its name in settings and messages.
     pub name: String,
-    /// How it is asked, or why it cannot be.
+    /// The provider, or the reason why it cannot be used.
     pub found: Result<Provider, Failure>,
-    /// The settings name it; the vendors' own are known without.
+    /// True if the settings name it; the vendors' own are built in.
     pub configured: bool,
-    /// Where requests go, and who named the address; none if it cannot be used.
+    /// The address of requests and its source; `None` if it cannot be used.
     pub address: Option<Address>,
 }
 
-/// All services there are: those of the settings, and the vendors' whose keys may be set.
+/// All services: those of the settings, and the vendors' whose keys may be set.
 pub fn known_providers(workplace: &Workplace) -> Result<Vec<KnownProvider>, Failure> {
     let choice = Choice::of(workplace)?;
     let providers = choice.providers(&env::var);
@@ -160,7 +160,7 @@ pub fn known_providers(workplace: &Workplace) -> Result<Vec<KnownProvider>, Fail
     Ok(all)
 }
 
-/// What is wrong and what to do about it.
+/// The error with its remedy.
 fn failure(error: &ProviderError, workplace: &Workplace) -> Failure {
     let settings = workplace.own_settings();
     let settings = settings.display();

@@ -1,6 +1,6 @@
-//! Who may do what: the tools of each role.
+//! The tools of each role.
 
-/// What the one at the other end of the connection is.
+/// The role of the connected program.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Role {
     /// Leads a team.
@@ -14,21 +14,21 @@ pub enum Role {
     Worker,
 }
 
-/// The board's tools, which everybody has who has any.
+/// The board's tools, which every role with tools has.
 const BOARD: [&str; 4] = ["TaskCreate", "TaskGet", "TaskList", "TaskUpdate"];
-/// Other agents: started, written to, stopped, looked at.
+/// Tools for other agents: start, write to, stop, inspect.
 const AGENTS: [&str; 4] = ["Agent", "SendMessage", "TaskStop", "TaskOutput"];
 const TEAM: [&str; 2] = ["TeamCreate", "TeamDelete"];
 const TREE: [&str; 2] = ["EnterWorktree", "ExitWorktree"];
-/// All worktrees, for whoever leads.
+/// All worktrees, for roles that lead.
 const TREES: &str = "Worktrees";
-/// Of a teammate that has to plan first.
+/// For a teammate that has to plan first.
 pub const PLAN: &str = "ExitPlanMode";
-/// Of a teammate that does not plan now.
+/// For a teammate that does not plan now.
 pub const ENTER_PLAN: &str = "EnterPlanMode";
 
 impl Role {
-    /// All of them, with what each is for.
+    /// All roles, with their descriptions.
     pub const ALL: [(Self, &'static str); 4] = [
         (Self::Lead, "Leads a team: everything but plans of its own"),
         (
@@ -63,16 +63,16 @@ impl Role {
         }
     }
 
-    /// Whether it leads its team, and so has the lead's name if it was given none.
+    /// True if it leads its team, and so has the lead's name by default.
     pub fn leads(self) -> bool {
         matches!(self, Self::Lead | Self::Coordinator)
     }
 
-    /// Arguments of `Agent` that are none of its business.
+    /// Arguments of `Agent` that this role does not have.
     pub fn agent_arguments_without(self) -> &'static [&'static str] {
         match self {
-            // Every spawn is a worker in the background, in a tree of its own, on the model the
-            // engine picks.
+            // Every spawn is a worker in the background, in a worktree of its own, on the model
+            // that the engine chooses.
             Self::Coordinator => &[
                 "run_in_background",
                 "model",

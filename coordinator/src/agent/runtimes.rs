@@ -1,4 +1,4 @@
-//! What runs an agent: a runtime of the settings, or one everybody has.
+//! The runtime of an agent: one of the settings, or a built-in one.
 
 use project::workplace::Workplace;
 use store::Failure;
@@ -12,8 +12,8 @@ use taskboard::Task;
 use super::describe::Wish;
 use super::providers::check_key;
 
-/// What runs the agents of a session: what was named, else the usual one, else the shell,
-/// because a session can do without a model.
+/// The runtime of a session's agents: the named one, else the default, else the shell, because a
+/// session can run without a model.
 pub fn session_runtime(named: Option<&str>, workplace: &Workplace) -> Result<RuntimeSpec, Failure> {
     let usual = workplace.agent_settings().default_runtime.as_deref();
     match (named, usual) {
@@ -22,7 +22,7 @@ pub fn session_runtime(named: Option<&str>, workplace: &Workplace) -> Result<Run
     }
 }
 
-/// What runs an agent that is wished for.
+/// The runtime of a requested agent.
 pub(super) fn runtime(
     wish: &Wish,
     definition: &Definition,
@@ -43,14 +43,14 @@ pub(super) fn runtime(
     }
 }
 
-/// What runs the agent that asks: what it starts runs on the same program unless said otherwise.
-/// Never the shell, for which a prompt is a command.
+/// The runtime of the calling agent: agents it starts run on the same program by default. Never the
+/// shell, for which a prompt is a command.
 fn own_runtime(workplace: &Workplace) -> Option<RuntimeSpec> {
     let own = workplace.agents().ok()?.find(workplace.run()?).ok()?;
     Some(own.runtime).filter(|runtime| runtime.kind.has_model())
 }
 
-/// What to say where something needs a model and there is none: what to install, in one screen.
+/// The error if a model is needed and none is available: programs to install, in one screen.
 pub(crate) fn no_agent_program() -> Failure {
     let message = "no key for a model is set and no agent program is installed; this needs one";
     let hint = "set a key, and run the same command again:\n\
@@ -68,12 +68,12 @@ pub(crate) fn no_agent_program() -> Failure {
     Failure::usage("no_runtime", message).with_hint(hint)
 }
 
-/// The first of the agents everybody knows that is installed; else ccb itself, if it has a model
-/// to ask. Never the shell: what is meant for a model must not be run as a command.
+/// The first installed built-in agent; else ccb itself, if it has a model. Never the shell: a
+/// prompt for a model must not run as a command.
 fn installed(workplace: &Workplace) -> Result<RuntimeSpec, Failure> {
     let models = runtime::built_in()
         .filter(|name| runtime::kind_of(name).is_some_and(RuntimeKind::has_model));
-    // ccb itself is the last of them, because it is there always.
+    // ccb itself is the last of them, because it is always available.
     let mut found = models.filter_map(|name| usable_runtime(name, workplace).ok());
     found.next().ok_or_else(no_agent_program)
 }
@@ -85,7 +85,7 @@ fn usable_runtime(name: &str, workplace: &Workplace) -> Result<RuntimeSpec, Fail
     Ok(runtime)
 }
 
-/// The runtime of this name: one of the settings, or one everybody has.
+/// The runtime of this name: one of the settings, or a built-in one.
 fn find_runtime(name: &str, workplace: &Workplace) -> Result<RuntimeSpec, Failure> {
     let configured = workplace.runtimes();
     if let Some(runtime) = configured.get(name) {

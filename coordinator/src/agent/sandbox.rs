@@ -1,4 +1,4 @@
-//! How what an agent runs is confined.
+//! The confinement of an agent's commands.
 
 use std::path::PathBuf;
 
@@ -8,8 +8,8 @@ use store::settings::{RuntimeKind, SandboxMode};
 use swarm::run::RuntimeSpec;
 use swarm::sandbox::Sandbox;
 
-/// What the settings say for an agent of this runtime. Commands of our own loop are confined unless
-/// somebody says otherwise, other programs only if somebody says so. A repository can make it
+/// The sandbox that the settings give an agent of this runtime. Commands of ccb's own loop are
+/// confined by default, other programs only if the settings ask for it. A repository can make it
 /// narrower; only the user's own file can make it wider. A program that talks to a model itself
 /// cannot be cut off from the network, which is an error.
 pub(super) fn of(runtime: &RuntimeSpec, workplace: &Workplace) -> Result<Option<Sandbox>, Failure> {

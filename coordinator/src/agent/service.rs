@@ -1,4 +1,4 @@
-//! What an agent or a client asks for when it wants others to work: the agents' own tools.
+//! The agents' own tools: requests of an agent or a client for other agents.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,28 +14,28 @@ use store::Failure;
 use super::describe::Wish;
 use crate::actions::mail::Letter;
 
-/// What became of a spawn.
+/// The result of a spawn.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names say what the fields are")]
 pub enum AgentResult {
-    /// It ran and has ended, well or not.
+    /// The agent ran and has ended.
     #[serde(rename_all = "camelCase")]
     Completed {
-        /// How: `completed`, `failed`, `killed`, `lost`.
+        /// The outcome: `completed`, `failed`, `killed`, `lost`.
         #[serde(skip)]
         status: &'static str,
         content: String,
-        /// Absent for agents nobody can write to afterwards.
+        /// The id; `None` for agents that take no messages afterwards.
         #[serde(skip_serializing_if = "Option::is_none")]
         agent_id: Option<String>,
         #[serde(flatten)]
         usage: Option<AgentUsage>,
-        /// Its tree, where it left changes: path and branch.
+        /// Its worktree, if it left changes: path and branch.
         #[serde(skip)]
         worktree: Option<(String, Option<String>)>,
     },
-    /// It runs in the background.
+    /// The agent runs in the background.
     #[serde(rename_all = "camelCase")]
     AsyncLaunched {
         agent_id: String,
@@ -43,7 +43,7 @@ pub enum AgentResult {
         output_file: String,
         can_read_output_file: bool,
     },
-    /// It is a member of the team now.
+    /// The agent is a member of the team now.
     TeammateSpawned {
         /// `name@team`.
         teammate_id: String,
@@ -52,45 +52,45 @@ pub enum AgentResult {
     },
 }
 
-/// What an agent used up.
+/// The usage of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct AgentUsage {
     /// Tokens of all kinds.
     #[serde(rename = "totalTokens")]
     pub total_tokens: u64,
-    /// Calls of tools.
+    /// Number of tool calls.
     #[serde(rename = "totalToolUseCount")]
     pub tool_uses: u64,
-    /// How long it took.
+    /// Duration in ms.
     #[serde(rename = "totalDurationMs")]
     pub duration_ms: u64,
 }
 
-/// What an agent has said so far.
+/// The output of an agent so far.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AgentOutput {
     /// Its state: `running`, `idle`, `completed`, `failed`, `killed`, `lost`.
     pub status: String,
-    /// What it does, in a few words.
+    /// Its work, in a few words.
     pub description: String,
-    /// The result where it has ended, else the end of its output.
+    /// The result if it has ended, else the end of its output.
     pub output: String,
-    /// Whether it has ended.
+    /// True if it has ended.
     pub ended: bool,
 }
 
-/// What became of a spawn, and what is to be done when that has arrived.
+/// The result of a spawn, and an action for after its delivery.
 pub struct Spawned {
-    /// What became of it.
+    /// The result.
     pub result: AgentResult,
-    /// What is to be known besides, e.g. which type was taken.
+    /// A note for the caller, for example the chosen agent type.
     pub note: Option<String>,
-    /// What is to be done when that has arrived.
+    /// The action after the delivery.
     pub receipt: Option<Receipt>,
 }
 
 impl Spawned {
-    /// Nothing is to be done afterwards.
+    /// A result without an action.
     pub fn new(result: AgentResult, note: Option<String>) -> Self {
         Self {
             result,
@@ -99,7 +99,7 @@ impl Spawned {
         }
     }
 
-    /// As Claude Code's `Agent` answers.
+    /// In the form of Claude Code's `Agent`.
     pub fn to_json(&self) -> Value {
         let mut json = json!(self.result);
         if let AgentResult::Completed {
@@ -122,33 +122,32 @@ impl Spawned {
     }
 }
 
-/// A text that an agent has, or goes on with.
+/// A text that an agent received, or resumes with.
 #[derive(Debug, Clone)]
 pub struct Messaged {
-    /// To whom it went.
+    /// The recipient.
     pub to: String,
-    /// As what.
+    /// The form of delivery.
     pub posted: Posted,
-    /// How soon it is to be read.
+    /// The urgency.
     pub priority: Priority,
-    /// The agent had ended, and goes on.
+    /// True if the agent had ended and resumes.
     pub resumed: bool,
 }
 
-/// Done when an answer has been written out; dropped if it never is.
+/// Called when an answer was written; dropped if it never is.
 pub type Receipt = Box<dyn FnOnce() + Send>;
 
-/// Somebody who runs agents for whoever is at `workplace`. Every call may block; the ones that
-/// wait look at `wait`.
+/// Runs agents for the caller at `workplace`. Every call may block; long waits end with `wait`.
 pub trait AgentService: Send + Sync {
-    /// Starts an agent; in the foreground, until it ends or goes on in the background.
+    /// Starts an agent; in the foreground, until it ends or is moved to the background.
     fn spawn(&self, wish: &Wish, workplace: &Workplace, wait: &Wait) -> Result<Spawned, Failure>;
 
-    /// Stops a running agent and says how it ended.
+    /// Stops a running agent and returns its outcome.
     fn stop(&self, id: &str, workplace: &Workplace) -> Result<AgentOutput, Failure>;
 
-    /// What an agent has said; with `block` after it has ended, or after `timeout`. And what is
-    /// to be done when that has arrived.
+    /// The output of an agent; with `block` after it has ended, or after `timeout`. Also returns an
+    /// action for after the delivery.
     fn output(
         &self,
         id: &str,
@@ -158,15 +157,15 @@ pub trait AgentService: Send + Sync {
         wait: &Wait,
     ) -> Result<(AgentOutput, Option<Receipt>), Failure>;
 
-    /// Delivers a text to an agent that it knows; one that has ended goes on. `None` if it is
-    /// for somebody else.
+    /// Delivers a text to an agent that it knows; an agent that has ended resumes. `None` if the
+    /// recipient is unknown.
     fn message(&self, letter: &Letter, workplace: &Workplace) -> Result<Option<Messaged>, Failure>;
 
-    /// The agents this caller may stop and look at, oldest first.
+    /// The agents this caller may stop and inspect, oldest first.
     fn agents(&self, workplace: &Workplace) -> Result<Vec<Listed>, Failure>;
 }
 
-/// Lets long waits end when nobody waits for them any more, and says how far they are.
+/// Ends long waits when the caller no longer waits, and reports their progress.
 #[derive(Debug, Clone, Default)]
 pub struct Wait(Arc<Waiting>);
 
@@ -176,32 +175,32 @@ struct Waiting {
     progress: Mutex<Option<Progress>>,
 }
 
-/// How far an agent is that somebody waits for.
+/// The progress of an agent during a wait.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
-    /// How many tools it has used.
+    /// Number of tool calls.
     pub steps: u64,
-    /// What it does, and since when, in words.
+    /// Its activity, and since when, in words.
     pub words: String,
 }
 
 impl Wait {
-    /// Nobody waits any more.
+    /// Ends the wait, because the caller no longer waits.
     pub fn end(&self) {
         self.0.over.store(true, Ordering::Release);
     }
 
-    /// Whether nobody waits any more.
+    /// True if the caller no longer waits.
     pub fn is_over(&self) -> bool {
         self.0.over.load(Ordering::Acquire)
     }
 
-    /// Says how far it is.
+    /// Reports progress.
     pub fn report(&self, progress: Progress) {
         *self.latest() = Some(progress);
     }
 
-    /// How far it is, if that was said since the last call.
+    /// The progress reported since the last call, if any.
     pub fn progress(&self) -> Option<Progress> {
         self.latest().take()
     }

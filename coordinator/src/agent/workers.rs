@@ -1,5 +1,5 @@
-//! A coordinator's workers, and what it is held to whatever its prompt made of it: so many at
-//! once, one writer per file, and nobody is sent off to understand what the coordinator did not.
+//! A coordinator's workers, and the rules that bind it regardless of its prompt: a maximum number
+//! at the same time, one writer per file, and no worker that must do the coordinator's thinking.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -19,15 +19,15 @@ use worktrees::Base;
 use super::own_agents::{asked_by_caller, under_way};
 use super::service::Spawned;
 
-/// The type of a worker for which none was named.
+/// The agent type of a worker if the request names none.
 pub(crate) const USUAL_TYPE: &str = "worker";
 /// A line of a prompt that begins like this names the files the worker may change.
 const PATHS: &str = "paths:";
-/// And this the command that shows that it is done.
+/// The prefix of the line with the check.
 const VERIFY: &str = "verify:";
 
-/// Words by which a prompt leaves to the worker what the coordinator should have understood, or
-/// refers to what the worker has never seen.
+/// Words by which a prompt leaves the coordinator's thinking to the worker, or refers to texts the
+/// worker has never seen.
 const DELEGATES: [&str; 13] = [
     "based on your findings",
     "based on the findings",
@@ -44,12 +44,12 @@ const DELEGATES: [&str; 13] = [
     "the other worker found",
 ];
 
-/// Starts workers for a coordinator, one after the other.
+/// Starts workers for a coordinator, one after another.
 #[derive(Debug, Default)]
 pub(super) struct Workers {
-    /// Prompts that were sent back once.
+    /// Prompts that were refused once.
     sent_back: Mutex<BTreeSet<String>>,
-    /// What is allowed is looked at, then done: by one at a time.
+    /// Makes the check and the start of a worker one step.
     turn: Mutex<()>,
 }
 
@@ -87,7 +87,7 @@ impl Workers {
         }
     }
 
-    /// Whether a worker may be sent this; one that has ended goes on with it.
+    /// Checks that a worker may get this text; a worker that has ended resumes with it.
     pub(super) fn may_go_on(
         &self,
         meta: &Meta,
@@ -115,7 +115,7 @@ impl Workers {
         Ok(())
     }
 
-    /// Sends a text back, once, that leaves the understanding to whoever reads it.
+    /// Refuses a text, once, that leaves the thinking to its reader.
     fn check_understood(&self, text: &str) -> Result<(), Failure> {
         let lower = text.to_lowercase();
         let Some(words) = DELEGATES.iter().find(|words| lower.contains(*words)) else {
@@ -147,7 +147,8 @@ fn session(workplace: &Workplace) -> Result<Option<TeamSession>, Failure> {
     Ok(file.session()?)
 }
 
-/// As many as the session has mates work at once, whoever started them.
+/// Limits the number of running workers to the session's number of teammates, including the
+/// workers of the board.
 fn check_number(session: Option<&TeamSession>, agents: &Agents) -> Result<(), Failure> {
     let Some(most) = session.map(|session| session.mates) else {
         return Ok(());
@@ -192,7 +193,7 @@ fn in_the_way(paths: &[String], other: &Task) -> Failure {
     )
 }
 
-/// What the prompt says about its own work: which files, and what shows that it is done.
+/// The header of the prompt: the files of the work, and its check.
 fn header(wish: &Wish) -> WorkerTask {
     let prompt = wish.prompt.as_deref().unwrap_or_default();
     let line = |key: &str| {
@@ -255,7 +256,7 @@ fn request(
     asked_by_caller(&wish, workplace)
 }
 
-/// What the coordinator is told besides.
+/// A note for the coordinator.
 fn note(spawn: &Spawn, task: &WorkerTask) -> String {
     let mut text = format!("Its type is {}.", spawn.agent_type);
     if !task.paths.is_empty() {

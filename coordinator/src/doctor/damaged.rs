@@ -1,7 +1,7 @@
 //! Files of a team that a power cut or a bad disk left unreadable.
 //!
-//! What can be derived is built again; everything else is moved aside, never deleted, so that
-//! work goes on without it.
+//! Files that can be derived are rebuilt; all others are moved aside, never deleted, so that work
+//! continues without them.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use worktrees::HealScope;
 
 use super::Finding;
 
-/// Looks at each of them; with `fix`, sees to it that nobody stumbles over it again.
+/// Checks each of them; with `fix`, repairs it or moves it aside.
 pub(super) fn files(
     agents: &Agents,
     fix: bool,
@@ -31,10 +31,10 @@ pub(super) fn files(
     Ok(())
 }
 
-/// What a power cut left of git's files, and of the trees of agents that ended with it.
+/// The damage of a power cut to git's files, and to the worktrees of agents that ended with it.
 fn repository(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) {
-    // Outside of a repository there is none; one whose registry cannot be read is told of by
-    // whoever looks at trees.
+    // Outside of a repository there is none; the check of the worktrees reports an unreadable
+    // registry.
     let Ok(trees) = agents.trees() else {
         return;
     };
@@ -44,7 +44,7 @@ fn repository(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) {
     }
 }
 
-/// The roster: its members are those who have an inbox.
+/// The roster: its members are those with an inbox.
 fn roster(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) -> Result<(), AgentError> {
     let team = agents.roster();
     let error = match team.roster() {
@@ -52,7 +52,7 @@ fn roster(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) -> Result<(),
         Err(error) => error,
     };
     let mut finding = Finding::new("unreadable_roster", error.to_string());
-    // A row that something else than ccb has written is for whoever did that.
+    // ccb does not repair a row that another program has written.
     let fix = fix && agents.shared().is_none();
     if let (true, TeamError::Corrupt { path, .. }) = (fix, &error) {
         let aside = atomic::set_unreadable_aside(path)?;
@@ -75,7 +75,7 @@ fn rebuild(team: &Team, inboxes: &Path) -> Result<usize, TeamError> {
     let names = names.filter(|name| !name.eq_ignore_ascii_case(LEAD));
     let mut count = 0;
     for name in names.filter_map(|name| Name::new("agent", &name).ok()) {
-        // One that may not be a member, such as `user`, is none.
+        // A name that may not be a member, such as `user`, is none.
         if team.join(&NewMember::new(name)).is_ok() {
             count += 1;
         }
@@ -83,7 +83,7 @@ fn rebuild(team: &Team, inboxes: &Path) -> Result<usize, TeamError> {
     Ok(count)
 }
 
-/// What the session is like: the next start says it anew.
+/// The session's record: the next start writes it anew.
 fn session(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) -> Result<(), AgentError> {
     let file = SessionFile::new(agents.home(), agents.team_name());
     let Err(error) = file.session() else {
@@ -101,7 +101,7 @@ fn session(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) -> Result<()
     Ok(())
 }
 
-/// What the team has used.
+/// The team's usage.
 fn account(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) -> Result<(), AgentError> {
     let fleet = agents.fleet();
     if !fleet.is_damaged()? {
@@ -118,7 +118,7 @@ fn account(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) -> Result<()
     Ok(())
 }
 
-/// Runs of which nobody knows what they were.
+/// Runs whose records cannot be read.
 fn runs(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) -> Result<(), AgentError> {
     let (_, problems) = agents.list()?;
     for problem in problems {
@@ -147,7 +147,7 @@ fn runs(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) -> Result<(), A
     Ok(())
 }
 
-/// Questions nobody can read: whoever asked asks again.
+/// Unreadable requests: the agent asks again.
 fn requests(agents: &Agents, fix: bool, findings: &mut Vec<Finding>) -> Result<(), AgentError> {
     match agents.mailbox().requests() {
         Ok(requests) => {

@@ -1,4 +1,4 @@
-//! What agents can run on: programs that are installed, and services whose models answer.
+//! The available runtimes of agents: installed programs, and services whose models answer.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use swarm::runtime::{self, RuntimeKind};
 
 use crate::agent::{KnownProvider, known_providers, session_runtime};
 
-/// So long a service may take for one small answer.
+/// Time limit of one small answer of a service.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// A way to run agents with a model.
@@ -17,11 +17,11 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub struct KnownRuntime {
     /// Its name.
     pub name: String,
-    /// What to do before it can be used, if anything.
+    /// The error that must be fixed before it can be used; `None` if it is ready.
     pub missing: Option<Failure>,
 }
 
-/// All runtimes that have a model: those of the settings and those everybody has.
+/// All runtimes with a model: those of the settings and the built-in ones.
 pub fn known_runtimes(workplace: &Workplace) -> Vec<KnownRuntime> {
     let built_in = runtime::built_in().map(str::to_owned);
     let mut names: Vec<String> = workplace.runtimes().keys().cloned().collect();
@@ -43,10 +43,10 @@ pub fn known_runtimes(workplace: &Workplace) -> Vec<KnownRuntime> {
     known.collect()
 }
 
-/// The services that native agents can ask, and those of the settings that they cannot.
+/// The services that native agents can use, and those of the settings that they cannot use.
 pub fn usable_providers(workplace: &Workplace) -> Result<Vec<KnownProvider>, Failure> {
     let mut all = known_providers(workplace)?;
-    // A vendor whose key is not set is nobody's business.
+    // A vendor whose key is not set is not listed.
     all.retain(|one| one.configured || one.found.is_ok() || has_gateway(one));
     Ok(all)
 }
@@ -56,19 +56,19 @@ fn has_gateway(one: &KnownProvider) -> bool {
     from.is_some_and(|from| from != AddressFrom::Vendor)
 }
 
-/// What one service said to one small request.
+/// The answer of one service to one small request.
 #[derive(Debug)]
 pub struct Probe {
     /// The service.
     pub provider: String,
-    /// Which model was asked, if that could be found out.
+    /// The model of the request, if it is known.
     pub model: Option<String>,
-    /// How long the answer took, or what is wrong.
+    /// The duration of the answer, or the error.
     pub answer: Result<Duration, Failure>,
 }
 
-/// Asks every service that can be asked, and names those of the settings that cannot; `begin`
-/// hears which one is asked next. A vendor whose key is not set is left out, unless there is
+/// Sends a request to every usable service, and names those of the settings that are not usable;
+/// `begin` gets the next service. A vendor whose key is not set is left out, unless there is
 /// nothing else.
 pub fn probe_models(
     workplace: &Workplace,

@@ -1,27 +1,29 @@
-//! Whether the database of the board can be relied on, and what to do if not.
+//! Checks that the database of the board is reliable, with remedies.
 
 use database::{COMMON, Component, Database, Health};
 use store::{Explain, Failure};
 
 use super::Finding;
 
-/// What a schema is made of.
+/// The components of a schema.
 pub const SCHEMA: [&Component; 4] = [
     &COMMON,
     &taskboard::MIGRATIONS,
     &mailbox::MIGRATIONS,
     &team::MIGRATIONS,
 ];
-/// The oldest server ccb works with.
+/// The oldest server version that ccb works with.
 const OLDEST: i32 = 140_000;
-/// Clocks further apart than this, in ms, are worth a word. Leases do not mind; people do.
+/// Difference between clocks, in ms, above which there is a finding. Leases tolerate it; people do
+/// not.
 const SKEW: i64 = 2_000;
-/// Fewer free connections than this are few.
+/// Number of free connections below which there is a finding.
 const FREE: i64 = 10;
-/// A table with more dead rows than this, and than live ones, is not vacuumed as it should be.
+/// Number of dead rows above which, if there are also fewer live ones, a table is not vacuumed as
+/// it should be.
 const DEAD: i64 = 100_000;
 
-/// Looks at the database. Only with `true` it makes sense to look at what is in it.
+/// Checks the database. Only if it returns `true`, its content can be checked.
 pub(super) fn look(database: &Database, findings: &mut Vec<Finding>) -> bool {
     let health = match database.health() {
         Ok(health) => health,
@@ -45,7 +47,7 @@ pub(super) fn look(database: &Database, findings: &mut Vec<Finding>) -> bool {
     true
 }
 
-/// What is to be said about a server that answers.
+/// The findings about a server that answers.
 pub fn findings_of(health: &Health, at: &str) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut say = |kind, message: String| found.push(Finding::new(kind, message));

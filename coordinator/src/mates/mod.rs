@@ -1,4 +1,4 @@
-//! The process in which the mates of a team are: for each a host, and its loop, on their threads.
+//! The process that teammates share: each has a host and a loop on threads of its own.
 
 mod present;
 
@@ -19,11 +19,12 @@ use swarm::run::{HandedRun, Premises, RunDir, Waiting};
 
 use self::present::{Presence, Present};
 
-/// The stack of a host's thread; what is not touched costs nothing.
+/// Stack size in bytes of a host's thread; untouched pages cost nothing.
 const STACK: usize = 2 * 1024 * 1024;
 
-/// Is the process of the mates until its guard has no more for it. Standard input leads to the guard;
-/// standard output breaks when the guard dies. `ports` is what agents need of the program they are in.
+/// Runs the process of the teammates until its guard has no more for it. Standard input comes from
+/// the guard; standard output breaks when the guard dies. `ports` are the services of the program
+/// that agents need.
 pub fn mates_main(dir: &Path, ports: Ports) -> Result<(), AgentError> {
     let failed = |error: io::Error| AgentError::Invalid(format!("{}: {error}", dir.display()));
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).ok();
@@ -46,23 +47,23 @@ pub fn mates_main(dir: &Path, ports: Ports) -> Result<(), AgentError> {
             handed,
             _present: presence.enter(),
         };
-        // The guard sees to all of them when we are gone.
+        // The guard handles all of them when this process has exited.
         mates.give_thread(mate, None).map_err(failed)?;
     }
-    // Hosts see by themselves that the guard is gone, and finish.
+    // Hosts notice themselves that the guard has exited, and finish.
     mates.waiting.call_all();
     presence.await_nobody();
     Ok(())
 }
 
-/// A run that has been given to this process.
+/// A run that was given to this process.
 struct Mate {
-    /// The guard has its lock, too, and lets go of it when it is told.
+    /// The guard also holds its lock, and releases it after a message.
     handed: HandedRun,
     _present: Present,
 }
 
-/// Lets this process have as many files open as it may. Returns how many programs have usually.
+/// Raises this process's limit of open files to the maximum. Returns the usual limit of programs.
 fn more_files() -> Option<u64> {
     let usual = rustix::process::getrlimit(Resource::Nofile);
     let limit = Rlimit {
@@ -73,7 +74,7 @@ fn more_files() -> Option<u64> {
     usual.current
 }
 
-/// However a host ends, nothing that its agent has started is left.
+/// Closes all processes that its agent has started, however a host ends.
 struct CloseOnDrop(Arc<Keeper>);
 
 impl Drop for CloseOnDrop {
@@ -86,14 +87,14 @@ impl Drop for CloseOnDrop {
 struct Mates {
     guard: Arc<OwnedFd>,
     together: Together,
-    /// How many files programs may have open.
+    /// Maximum number of open files of programs.
     files: Option<u64>,
-    /// Waits for those who sleep.
+    /// Waits for sleeping agents.
     waiting: Waiting,
 }
 
 impl Mates {
-    /// Gives a run a host on a thread of its own; `asleep` is how its agent was left.
+    /// Gives a run a host on a thread of its own; `asleep` is the state its agent was left in.
     fn give_thread(&self, mate: Mate, asleep: Option<Asleep>) -> io::Result<()> {
         let mates = self.clone();
         std::thread::Builder::new()
@@ -103,7 +104,7 @@ impl Mates {
         Ok(())
     }
 
-    /// Is the host of one run, whatever happens to it, until it has ended or sleeps.
+    /// Runs the host of one run until it has ended or sleeps, including after a panic.
     fn host(self, mate: Mate, asleep: Option<Asleep>) {
         let path = &mate.handed.dir;
         let hosted = catch_unwind(AssertUnwindSafe(|| self.supervise(&mate, asleep)));
@@ -125,14 +126,14 @@ impl Mates {
         self.over(mate, what);
     }
 
-    /// Says what became of a run.
+    /// Reports the end of a run.
     fn over(&self, mate: Mate, what: u8) {
         let path = mate.handed.dir.clone();
         drop(mate.handed);
         self.tell(what, &path);
     }
 
-    /// Gives an agent that sleeps a host again when it needs one.
+    /// Gives a sleeping agent a host again when it needs one.
     fn wait(self, mate: Mate, asleep: Asleep) {
         let Asleep { parked, held } = asleep;
         self.waiting.clone().add(parked, move |parked| {
@@ -149,7 +150,7 @@ impl Mates {
         let (run, home) = open(path)?;
         let given = mate.handed.environment().unwrap_or_default();
         let keeper = Arc::new(self.keeper(&run));
-        // A thread of the agent may be there longer than the run.
+        // A thread of the agent may live longer than the run.
         let _closes = CloseOnDrop(Arc::clone(&keeper));
         let mut result_written = || self.tell(RESULT_WRITTEN, path);
         let (parked, held) = asleep.map(|it| (it.parked, it.held)).unzip();

@@ -1,8 +1,8 @@
-//! How many are there, for one who waits until nobody is.
+//! Counts those present, and waits until there are none.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// Knows how many are there.
+/// The count.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Presence(Arc<(Mutex<usize>, Condvar)>);
 
@@ -11,13 +11,13 @@ pub(crate) struct Presence(Arc<(Mutex<usize>, Condvar)>);
 pub(crate) struct Present(Presence);
 
 impl Presence {
-    /// One more is there.
+    /// Adds one.
     pub(crate) fn enter(&self) -> Present {
         *self.0.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         Present(self.clone())
     }
 
-    /// Waits until nobody is there.
+    /// Waits until the count is zero.
     pub(crate) fn await_nobody(&self) {
         let (count, changed) = &*self.0;
         let mut count = count.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! The end of a session: mates and lead are asked to stop, then ended; what is left is said.
+//! The end of a session: teammates and lead are asked to stop, then ended; the rest is reported.
 
 use std::time::{Duration, Instant};
 
@@ -21,13 +21,13 @@ use super::lead;
 use super::{ParkedTask, Session, SessionEvent, SessionUi, Summary, unlanded, verdict_of};
 use crate::actions::team as team_actions;
 
-/// How long somebody who is asked to end may take.
+/// Time that an agent gets to end after it was asked.
 const GRACE: Duration = Duration::from_secs(5);
-/// How long teammates may take to agree to end, and to end.
+/// Time that teammates get to agree to end, and to end.
 const ASKED: Duration = Duration::from_secs(20);
 
-/// Ends everybody and says how things stand. Whatever happens on the way, the session can go
-/// on later.
+/// Ends all agents and returns the state. Whatever happens on the way, the session can be resumed
+/// later.
 pub(super) fn close(
     session: &Session,
     ending: &Ending,
@@ -36,7 +36,7 @@ pub(super) fn close(
 ) -> Result<Verdict, Failure> {
     let note = |text: &str| ui.show(&SessionEvent::Note(text));
     let agents = session.workplace.agents()?;
-    // As it is before everybody is stopped.
+    // The state before the agents are stopped.
     let (_, lead_failure) = lead::account(session, &agents);
     if signal.is_none() {
         ask_to_leave(&agents)?;
@@ -57,7 +57,7 @@ pub(super) fn close(
         Some(number) => Verdict::Interrupted(number),
         None => match verdict_of(session, ending)? {
             _ if lead_failure.is_some() => Verdict::Failed,
-            // Somebody's work is not where it belongs, whatever the lead says of it.
+            // Some work has not landed, whatever the lead reports.
             Verdict::Done if trees.iter().any(|tree| !tree.stopped) => Verdict::Conflicts,
             verdict => verdict,
         },
@@ -65,7 +65,7 @@ pub(super) fn close(
     let mut record = session.record.clone();
     let file = session.file();
     if let Some(now) = file.session()? {
-        // The lead may have been started since.
+        // The lead may have started since.
         record.lead_run = now.lead_run;
     }
     record.ended_at = Some(rfc3339(SystemClock.now_ms()));
@@ -81,7 +81,7 @@ pub(super) fn close(
     ui.show(&SessionEvent::Closing(verdict));
     let nothing_left = summary.unlanded.is_empty() && summary.left.is_empty();
     if session.own_team && verdict == Verdict::Done && nothing_left {
-        // Nothing is left that somebody could go on with.
+        // Nothing is left that could be resumed.
         if let Err(error) = team_actions::delete(session.team.as_str(), false, &session.workplace) {
             note(&format!("team {} stays: {}", session.team, error.message()));
         }
@@ -90,7 +90,7 @@ pub(super) fn close(
     Ok(verdict)
 }
 
-/// Keeps a report, before the team may go; returns what was used. The session has ended whether
+/// Keeps a report, before the team may be deleted; returns the usage. The session has ended whether
 /// or not that works.
 fn keep_report(
     session: &Session,
@@ -111,7 +111,7 @@ fn keep_report(
     .ok()
 }
 
-/// Teammates of the team that live on, without its lead.
+/// Running teammates of the team, without its lead.
 fn living_mates(agents: &Agents) -> Vec<Meta> {
     let ids = swarm::run::active(agents.runs_dir()).unwrap_or_default();
     let metas = ids.iter().filter_map(|id| agents.run(id).meta().ok());
@@ -121,8 +121,8 @@ fn living_mates(agents: &Agents) -> Vec<Meta> {
         .collect()
 }
 
-/// Asks the teammates that live on to end, and gives them time to. Those that do not agree are
-/// stopped afterwards.
+/// Asks the running teammates to end, and waits for them. Those that do not agree are stopped
+/// afterwards.
 fn ask_to_leave(agents: &Agents) -> Result<(), Failure> {
     let lead = Name::new("agent", LEAD)?;
     let mut asked = Vec::new();
@@ -149,7 +149,7 @@ fn ask_to_leave(agents: &Agents) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Stops the lead and whoever else lives on; one that does not stop is said, the rest go on.
+/// Stops the lead and all other running agents; returns the agents that do not stop.
 fn end_everybody(session: &Session, agents: &Agents) -> Vec<String> {
     let mut problems = Vec::new();
     let ids = swarm::run::active(agents.runs_dir()).unwrap_or_default();

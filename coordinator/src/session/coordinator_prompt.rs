@@ -1,4 +1,4 @@
-//! What a coordinator is told: our text, or the user's, or the repository's.
+//! The prompt of a coordinator: ccb's own, the user's, or the repository's.
 
 use std::path::Path;
 
@@ -12,14 +12,14 @@ use swarm::trust::{COORDINATOR, Item, Places};
 
 use super::Session;
 
-/// Our own text.
+/// ccb's own text.
 const USUAL: &str = include_str!("coordinator.md");
-/// The user's, in the home.
+/// The user's file, in the home.
 const FILE: &str = "coordinator.md";
-/// The longest that is read.
+/// Maximum bytes of a file.
 const MAX: usize = 256 * 1024;
 
-/// What the coordinator of `session` is told, with everything filled in.
+/// The prompt for the coordinator of `session`, with everything filled in.
 pub(super) fn text(session: &Session, runtime: &RuntimeSpec) -> Result<String, Failure> {
     let template = template(session.coordinator_prompt.as_deref(), &session.workplace)?;
     let scratchpad = session
@@ -48,7 +48,7 @@ pub(super) fn text(session: &Session, runtime: &RuntimeSpec) -> Result<String, F
     Ok(text)
 }
 
-/// The flag's file, else the repository's if the user trusts it, else the user's, else ours.
+/// The flag's file, else the repository's if the user trusts it, else the user's, else ccb's.
 fn template(given: Option<&Path>, workplace: &Workplace) -> Result<String, Failure> {
     if let Some(file) = given {
         let file = workplace.directory.join(file);
@@ -100,7 +100,7 @@ fn read(file: &Path) -> Result<Option<String>, Failure> {
     }
 }
 
-/// What this runtime puts before the names of our tools.
+/// The prefix that this runtime puts before the names of ccb's tools.
 fn prefix(runtime: &RuntimeSpec) -> String {
     match (runtime.kind, runtime.name.as_str()) {
         (RuntimeKind::Lines, _) => String::new(),
@@ -109,7 +109,7 @@ fn prefix(runtime: &RuntimeSpec) -> String {
     }
 }
 
-/// What the workers have: the tools that the definition of a worker leaves it, and its servers.
+/// The workers' tools: those that the definition of a worker leaves it, and its servers.
 fn worker_tools(session: &Session) -> Result<String, Failure> {
     if session.commands_only {
         return Ok("a shell: each is given commands, not words".into());

@@ -1,4 +1,4 @@
-//! What a person decides, carried out; and the lead's mail, where the person leads.
+//! Carries out a person's decisions; and reads the lead's mail, if the person leads.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use taskboard::Task;
 use super::{Decision, Session, SessionEvent, SessionUi};
 use crate::actions::{self, Said, Steer, write_to};
 
-/// How many messages are shown at once.
+/// Maximum number of messages that are shown at once.
 const BATCH: usize = 64;
 
-/// Requests are looked at once in so many looks.
+/// Number of looks per look at requests.
 const LOOKS_PER_REQUEST: u32 = 3;
 
-/// Where a person's decisions arrive.
+/// Receives a person's decisions.
 pub(super) struct Desk {
-    /// Reads the lead's mail where no agent does.
+    /// Reads the lead's mail if no agent does.
     mail: Option<Consumer>,
     mailbox: Mailbox,
     workplace: Workplace,
@@ -71,7 +71,7 @@ impl Desk {
         })
     }
 
-    /// Carries out what was decided, and shows what has come.
+    /// Carries out decisions, and shows new messages.
     pub(super) fn look(&mut self, agents: &Agents) {
         for decision in self.ui.decisions() {
             if let Err(error) = self.carry_out(decision, agents) {
@@ -99,7 +99,7 @@ impl Desk {
         }
     }
 
-    /// Shows what the lead is asked, whoever leads: a person can answer as well.
+    /// Shows requests to the lead, also if an agent leads: a person can answer as well.
     fn show_requests(&mut self) {
         let Ok(all) = self.mailbox.requests() else {
             return;
@@ -182,7 +182,7 @@ impl Desk {
         Ok(())
     }
 
-    /// Answers the request whose id begins like this; the only one if nothing is said.
+    /// Answers the request whose id begins like this; an empty id means the only open one.
     fn answer(&self, id: &str, approve: bool, why: Option<String>) -> Result<(), Failure> {
         let id = actions::mail::open_request(id, Some(LEAD), &self.workplace)?;
         let answered = actions::mail::answer(&id, approve, why, &self.workplace)?;

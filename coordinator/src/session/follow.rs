@@ -1,4 +1,4 @@
-//! Following a session that somebody else directs.
+//! Follows a session that another process directs.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use store::lock::wait_until_free;
 
 use super::{Session, SessionEvent, SessionUi, unlanded};
 
-/// How often is looked whether to go on.
+/// Poll interval for the end of the session.
 const SLICE: Duration = Duration::from_millis(200);
 
-/// Shows what happens on the board until whoever directs the session is done (`Some`) or gone
-/// with work left (`None`).
+/// Shows the events of the board until the directing process is done (`Some`) or has exited with
+/// work left (`None`).
 pub(super) fn follow(
     session: &Session,
     who: &str,

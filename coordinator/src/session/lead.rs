@@ -1,4 +1,4 @@
-//! The lead, where it is an agent: started once, resumed with its conversation, never twice.
+//! The lead, if it is an agent: started once, resumed with its conversation, never twice.
 
 use crate::agent::{self, Role, Wish, definitions};
 use director::DirectorEvent;
@@ -13,13 +13,13 @@ use swarm::run::{Entry, ExitStatus, Meta, RunState};
 
 use super::{Session, coordinator_prompt};
 
-/// What a lead is told about its part.
+/// The prompt of a lead about its role.
 const PROMPT: &str = include_str!("lead.md");
 
-/// How often in a row a coordinator that died is brought back.
+/// Maximum number of consecutive restarts of a coordinator that died.
 const REVIVALS: usize = 5;
 
-/// How many bytes of what a lead that failed had printed are shown.
+/// Maximum bytes of a failed lead's output that are shown.
 const LAST_WORDS: u64 = 1_000;
 
 /// The agent that leads.
@@ -27,26 +27,26 @@ const LAST_WORDS: u64 = 1_000;
 pub(super) struct Lead {
     id: String,
     workplace: Workplace,
-    /// How often in a row it was brought back; none if it is not.
+    /// Number of consecutive restarts; `None` if it is not restarted.
     revived: Option<usize>,
-    /// Its mail is read by itself; this is how far it has got.
+    /// The lead reads its own mail; this is its position.
     inbox: Option<std::sync::Arc<mailbox::Inbox>>,
-    /// How far of its transcript was looked at.
+    /// The position up to which its transcript was read.
     heard: u64,
 }
 
 impl Lead {
-    /// Finds the lead at work, lets it go on, or starts it.
+    /// Finds the running lead, resumes it, or starts it.
     pub(super) fn start(session: &Session) -> Result<Self, Failure> {
         let workplace = &session.workplace;
         let agents = workplace.agents()?;
         agents.reconcile()?;
-        // It may have been started since the session was looked at.
+        // It may have started since the session was read.
         let file = session.file();
         let known = file.session()?.and_then(|now| now.lead_run);
         let lead = store::agent_id::AgentId::parse(known.as_deref().unwrap_or_default())
             .and_then(|id| agents.run(id.as_str()).meta().ok());
-        // What it said before this session went on was shown then.
+        // Its messages from before this session resumed were shown then.
         let heard = match &lead {
             Some(meta) => swarm::run::read_transcript(&agents.run(&meta.agent_id), 0)?.1,
             None => 0,
@@ -67,7 +67,7 @@ impl Lead {
         })
     }
 
-    /// What it has said since the last call.
+    /// Its messages since the last call.
     pub(super) fn says(&mut self, agents: &Agents) -> Vec<String> {
         let read = swarm::run::read_transcript(&agents.run(&self.id), self.heard);
         let Ok((records, heard)) = read else {
@@ -81,14 +81,14 @@ impl Lead {
         texts.collect()
     }
 
-    /// Whether its turn is not over, or something waits for it.
+    /// True if its turn is not over, or if mail waits for it.
     pub(super) fn is_busy(&mut self, agents: &Agents) -> bool {
         let run = agents.run(&self.id);
         let Ok(meta) = run.meta() else {
             return false;
         };
         if meta.state.is_terminal() || !run.is_alive().unwrap_or(false) {
-            // Its end is settled by whoever looks first.
+            // The first process that notices its end settles it.
             self.workplace.settle_dead_runs();
             return self.revive(agents);
         }
@@ -103,7 +103,7 @@ impl Lead {
         meta.state != RunState::Idle || waiting
     }
 
-    /// Lets a coordinator go on that died: what it had in mind is in nobody else's head.
+    /// Resumes a coordinator that died: no other agent knows its intentions.
     fn revive(&mut self, agents: &Agents) -> bool {
         let run = agents.run(&self.id);
         let Some((meta, times)) = run.meta().ok().zip(self.revived) else {
@@ -136,7 +136,7 @@ impl Lead {
     }
 }
 
-/// Tells the lead what only the engine knows: that finished work did not land.
+/// Tells the lead about landings that failed, which only the engine knows.
 pub(super) fn told(session: &Session, event: &DirectorEvent) {
     let DirectorEvent::NotLanded {
         task,
@@ -190,7 +190,7 @@ fn tell(session: &Session, text: String) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the lead said last, and how it failed, if it did.
+/// The lead's last message, and its error if it failed.
 pub(super) fn account(session: &Session, agents: &Agents) -> (Option<String>, Option<String>) {
     let known = session.file().session().ok().flatten();
     let id = known.and_then(|now| now.lead_run);
@@ -214,7 +214,7 @@ pub(super) fn account(session: &Session, agents: &Agents) -> (Option<String>, Op
     (said, failure)
 }
 
-/// A lead with the whole prompt of the session.
+/// Starts a lead with the whole prompt of the session.
 fn begin(session: &Session, agents: &Agents) -> Result<String, Failure> {
     let workplace = &session.workplace;
     let wish = Wish {
@@ -245,7 +245,7 @@ fn begin(session: &Session, agents: &Agents) -> Result<String, Failure> {
     Ok(launched.meta.agent_id)
 }
 
-/// A lead that has ended goes on with its conversation.
+/// Resumes a lead that has ended, with its conversation.
 fn go_on(session: &Session, agents: &Agents, meta: &Meta) -> Result<String, Failure> {
     let user = Name::new("agent", "user")?;
     let text = match &session.record.prompt {

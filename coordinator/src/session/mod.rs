@@ -1,8 +1,8 @@
-//! A session of a team: a lead, mates, and a board they work off.
+//! A session of a team: a lead, teammates, and the board they work through.
 //!
-//! Everything a session is lives on disk: the board, the roster, the runs, `session.json`. So
-//! the same call begins it, goes on with it after whatever happened, and follows one that
-//! somebody else directs. What it shows and who decides is behind [`SessionUi`].
+//! All state of a session is on disk: the board, the roster, the runs, `session.json`. So the same
+//! call begins it, resumes it after any interruption, and follows one that another process directs.
+//! Its display and a person's decisions are behind [`SessionUi`].
 
 mod close;
 mod coordinator_prompt;
@@ -45,32 +45,32 @@ use crate::agent::{self, Role, TaskCrew, definitions};
 pub use director::{DirectorEvent, LeftTree, Stand, TaskEnd, Verdict, Why};
 pub use landing::StayingTree;
 
-/// What a session is made of.
+/// A session.
 #[derive(Debug)]
 pub struct Session {
-    /// Where it works.
+    /// Its workplace.
     pub workplace: Workplace,
     /// Its team.
     pub team: Name,
-    /// What is written down of it.
+    /// Its stored record.
     pub record: TeamSession,
-    /// What happens with finished work.
+    /// The landing of finished work.
     pub merge: Merge,
     attempts: usize,
     verify_timeout: Duration,
     trees: bool,
-    /// Mates run commands and nothing else.
+    /// True if teammates run commands and nothing else.
     commands_only: bool,
-    /// A file with what the coordinator is told.
+    /// A file with the coordinator's prompt.
     coordinator_prompt: Option<PathBuf>,
-    /// The team is there for this session alone.
+    /// True if the team exists for this session alone.
     own_team: bool,
-    /// It stays open when everything is done, as long as somebody is there.
+    /// True if it stays open when everything is done, as long as a person is there.
     stay: bool,
 }
 
 impl Session {
-    /// Whether mates run commands and nothing else.
+    /// True if teammates run commands and nothing else.
     pub fn runs_commands_only(&self) -> bool {
         self.commands_only
     }
@@ -80,7 +80,7 @@ impl Session {
     }
 }
 
-/// Begins a session, goes on with it, or follows it.
+/// Begins a session, resumes it, or follows it.
 pub fn run(
     request: &Request,
     workplace: &mut Workplace,
@@ -98,7 +98,7 @@ pub fn run(
                 if let Some(verdict) = follow::follow(&session, &who, ui.as_ref())? {
                     return Ok(verdict);
                 }
-                // Whoever directed it is gone, and something is left to do.
+                // The directing process has exited, and work is left.
             }
             Err(Stopped::Failed(error)) => return Err(error),
             Ok(verdict) => return Ok(verdict),
@@ -106,16 +106,16 @@ pub fn run(
     }
 }
 
-/// Leads a team of the session's own; returns the session's id.
+/// Makes the session's own team and leads it; returns the session's id.
 fn own_team(workplace: &mut Workplace) -> Result<String, Failure> {
     let id = uuid::Uuid::new_v4().to_string();
     workplace.lead(&Name::new("team", &TeamSession::team_of(&id))?);
     Ok(id)
 }
 
-/// Why a session was not directed to its end.
+/// The reason why a session was not directed to its end.
 enum Stopped {
-    /// Somebody else does that.
+    /// Another process directs it.
     Directed(String),
     Failed(Failure),
 }
@@ -126,9 +126,9 @@ impl<E: Into<Failure>> From<E> for Stopped {
     }
 }
 
-/// Directs the session until nothing is left to do or somebody ends it.
+/// Directs the session until nothing is left to do or a person ends it.
 fn direct(session: &Session, ui: &Arc<dyn SessionUi>) -> Result<Verdict, Stopped> {
-    // What is to land now, and nothing else is to be done.
+    // The tasks to land now; while it is set, nothing else is done.
     let mut landing: Option<BTreeSet<TaskId>> = None;
     let mut leaving = false;
     let mut looked = false;
@@ -185,14 +185,14 @@ fn direct(session: &Session, ui: &Arc<dyn SessionUi>) -> Result<Verdict, Stopped
         if more && !leaving {
             continue;
         }
-        // A session that asks is not over: nobody else directs the team meanwhile.
+        // A session that asks is not over: no other process directs the team meanwhile.
         let chosen = match landing.is_none() && session.merge == Merge::Ask {
             true => offers::ask(session, ui.as_ref())?,
             false => None,
         };
         drop(engine);
         if landing.take().is_some() {
-            // What could not land may have become work.
+            // A failed landing may have become work.
             if something_ready(session)? {
                 continue;
             }
@@ -200,15 +200,15 @@ fn direct(session: &Session, ui: &Arc<dyn SessionUi>) -> Result<Verdict, Stopped
             landing = chosen;
             continue;
         } else if !leaving && ending.stopped.is_some() && something_ready(session)? {
-            // It came in just when everything seemed done.
+            // A task came in just when everything seemed done.
             continue;
         }
         return close(&ending, None);
     }
 }
 
-/// One session of a team at a time, also where several machines share its board. On one machine the
-/// lock of the director says so, and a second process follows the first.
+/// One session of a team at a time, also if several machines share its board. On one machine the
+/// lock of the director ensures that, and a second process follows the first.
 fn alone(session: &Session) -> Result<Option<Turn>, Stopped> {
     let agents = session.workplace.agents()?;
     if agents.shared().is_none() || agents.are_directed()? {
@@ -225,14 +225,14 @@ fn alone(session: &Session) -> Result<Option<Turn>, Stopped> {
     }
 }
 
-/// Looks at the checkout the session is run from, where teammates with worktrees do not work.
+/// Observes the checkout the session is run from, where teammates with worktrees do not work.
 fn bystander(session: &Session) -> Option<Bystander> {
     let home = session.workplace.home().path();
     let looked = || Bystander::look(&session.workplace.directory, &[home]);
     session.trees.then(looked).flatten()
 }
 
-/// Whether somebody could begin something.
+/// True if a task can start.
 fn something_ready(session: &Session) -> Result<bool, Failure> {
     let board = session.workplace.board();
     let snapshot = board.snapshot()?;
@@ -246,7 +246,7 @@ fn something_ready(session: &Session) -> Result<bool, Failure> {
     Ok(snapshot.tasks().any(possible))
 }
 
-/// Tasks nobody can read: the session cannot do them, and does not end well without them.
+/// Unreadable tasks: the session cannot do them, and does not end well without them.
 fn unreadable_tasks(session: &Session) -> Result<Vec<crate::Finding>, Failure> {
     let board = session.workplace.board();
     if !board.exists() {
@@ -264,7 +264,7 @@ fn unreadable_tasks(session: &Session) -> Result<Vec<crate::Finding>, Failure> {
     Ok(snapshot.unreadable().iter().map(finding).collect())
 }
 
-/// Tasks that are done and whose trees hold what is on no other branch.
+/// Tasks that are done and whose worktrees hold work that is on no other branch.
 fn unlanded(session: &Session) -> Result<Vec<TaskId>, Failure> {
     if !session.trees {
         return Ok(Vec::new());
@@ -331,7 +331,7 @@ fn setup(session: &Session, landing: Option<BTreeSet<TaskId>>) -> Result<Setup, 
     })
 }
 
-/// What the limits of the team say.
+/// The gate that enforces the limits of the team.
 fn gate(fleet: Fleet) -> Gate {
     Box::new(move || Closed::by(&fleet))
 }
@@ -359,7 +359,7 @@ fn mates(session: &Session) -> Result<Vec<Seat>, Failure> {
     (1..).zip(runtimes).map(seat).collect()
 }
 
-/// Writes the mates into the roster, before any of them starts.
+/// Writes the teammates into the roster, before any of them starts.
 fn enlist(session: &Session) -> Result<(), Failure> {
     let team = session.workplace.team_named(session.team.clone());
     let roster = team.enter()?;
@@ -383,7 +383,7 @@ fn enlist(session: &Session) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How things stand when the engine has ended.
+/// The state when the engine has ended.
 fn verdict_of(session: &Session, ending: &Ending) -> Result<Verdict, Failure> {
     if ending.spent.is_some() {
         return Ok(Verdict::Budget);
@@ -393,7 +393,7 @@ fn verdict_of(session: &Session, ending: &Ending) -> Result<Verdict, Failure> {
     let mut open = snapshot
         .tasks()
         .filter(|task| !task.is_internal() && task.status != taskboard::Status::Completed);
-    // A conflict that nobody here can solve is left to land, and nothing has failed.
+    // A conflict without an agent to resolve it is left to land, and nothing has failed.
     let unreadable = !snapshot.unreadable().is_empty();
     if unreadable || open.any(|task| !landing::is_conflict(task)) {
         return Ok(Verdict::Failed);

@@ -1,4 +1,4 @@
-//! Finished work that has not landed, and the question what is to become of it.
+//! Finished work that has not landed, and the question about it.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +9,7 @@ use worktrees::{Trees, patch};
 
 use super::{Offer, Session, SessionEvent, SessionUi, unlanded};
 
-/// Asks which of the finished work is to land; none if there is nothing to land or nothing is
-/// wanted.
+/// Asks which of the finished work is to land; `None` if there is none or the answer is none.
 pub(super) fn ask(
     session: &Session,
     ui: &dyn SessionUi,
@@ -53,7 +52,7 @@ fn offer(task: &Task, waiting: &[TaskId], snapshot: &Snapshot, trees: &Trees) ->
     }
 }
 
-/// Takes out what builds on something that is left out, and says on what.
+/// Removes work that builds on left-out work, and names the latter.
 fn without_gaps(
     mut chosen: BTreeSet<TaskId>,
     offers: &[Offer],

@@ -1,5 +1,5 @@
-//! Watches what the engine does not: signals, the person at the terminal, the lead, and whether
-//! everything is done.
+//! Watches what the engine does not: signals, the person at the terminal, the lead, and the end of
+//! all work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -15,25 +15,25 @@ use super::desk::Desk;
 use super::lead::Lead;
 use super::{Session, SessionEvent, SessionUi, Stand};
 
-/// How often is looked.
+/// Poll interval.
 const EVERY: Duration = Duration::from_millis(100);
-/// How often in a row everything must look done.
+/// Number of consecutive polls in which everything must look done.
 const LOOKS: u32 = 3;
 
 #[derive(Debug, Default)]
 struct Watched {
     at_rest: AtomicBool,
-    /// There is nothing on the board.
+    /// True if there is nothing on the board.
     no_tasks: AtomicBool,
     over: AtomicBool,
     signal: AtomicU8,
 }
 
-/// Watches a session until it is told to finish.
+/// Watches a session until it should finish.
 #[derive(Debug)]
 pub(super) struct Overseer {
     state: Arc<Watched>,
-    /// How a lead that is an agent learns who has nothing to do.
+    /// Mail to a lead that is an agent about idle teammates.
     mail: Option<Activity>,
     thread: Option<JoinHandle<()>>,
 }
@@ -69,7 +69,7 @@ impl Overseer {
                 }
                 let resting = watched.at_rest.load(Ordering::SeqCst);
                 let quiet_now = resting && !leading && !anybody_at_work(&agents);
-                // With nothing on the board nothing was done: the person comes next.
+                // Without tasks nothing was done: the person comes next.
                 let no_tasks = watched.no_tasks.load(Ordering::SeqCst);
                 let stays = ui.is_attended() && (stay || no_tasks);
                 if quiet_now && stays && no_tasks && lead.is_some() {
@@ -80,7 +80,7 @@ impl Overseer {
                     said_so = false;
                 }
                 quiet = if quiet_now && !stays { quiet + 1 } else { 0 };
-                // Several times, because a message may be on its way between two who look idle.
+                // Several times, because a message may be on its way between two idle agents.
                 if quiet >= LOOKS {
                     control.want(Level::Finish, "nothing is left to do");
                 }
@@ -98,7 +98,7 @@ impl Overseer {
         })
     }
 
-    /// Takes note of what the engine says.
+    /// Records an event of the engine.
     pub(super) fn heard(&self, event: &DirectorEvent) {
         match event {
             DirectorEvent::AtRest { stand } => {
@@ -126,7 +126,7 @@ impl Overseer {
         }
     }
 
-    /// Stops watching; the signal that came, if one did.
+    /// Stops watching; returns the signal that came, if one did.
     pub(super) fn finish(mut self) -> Option<u8> {
         self.end();
         match self.state.signal.load(Ordering::SeqCst) {
@@ -149,7 +149,7 @@ impl Drop for Overseer {
     }
 }
 
-/// Tells the lead who is at work, on the edge.
+/// Tells the lead about each change of a teammate's activity.
 #[derive(Debug)]
 struct Activity(Mailbox);
 
@@ -182,7 +182,7 @@ impl Activity {
     }
 }
 
-/// Whether an agent that somebody started beside the board is not done yet.
+/// True if an agent that was started beside the board is not done yet.
 fn anybody_at_work(agents: &runs::Agents) -> bool {
     let ids = swarm::run::active(agents.runs_dir()).unwrap_or_default();
     ids.iter().any(|id| {

@@ -1,4 +1,5 @@
-//! What a session is like: what was said now, else what was said when it began, else the usual.
+//! The record of a session: the options of this start, else those of the first start, else the
+//! defaults.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,14 +20,14 @@ use worktrees::MergeStrategy;
 
 use super::Session;
 
-/// What happens with finished work.
+/// The landing of finished work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merge {
     /// It lands as soon as it is done.
     Auto,
-    /// It lands at the end, if somebody says so.
+    /// It lands at the end, if a person approves.
     Ask,
-    /// It stays on its branches.
+    /// It is left on its branches.
     Never,
 }
 
@@ -38,7 +39,7 @@ impl Merge {
         (Self::Never, "It stays on its branches"),
     ];
 
-    /// The one of this name.
+    /// The value of this name.
     pub fn parse(name: &str) -> Option<Self> {
         let mut all = Self::ALL.into_iter().map(|(merge, _)| merge);
         all.find(|merge| merge.as_str() == name)
@@ -54,68 +55,68 @@ impl Merge {
     }
 }
 
-/// What was said when the session was begun, or taken up again; nothing means as before.
+/// The options of a session's start or resumption; an unset option keeps its value.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
-    /// What the team is to do.
+    /// The work of the team.
     pub prompt: Option<String>,
-    /// A coordinator leads, if the session is new.
+    /// True if a coordinator leads a new session.
     pub coordinator: bool,
-    /// A session without a coordinator is not what was meant.
+    /// True if a session without a coordinator is refused.
     pub only_coordinator: bool,
-    /// A file with what the coordinator is told.
+    /// A file with the coordinator's prompt.
     pub coordinator_prompt: Option<PathBuf>,
-    /// How many mates work at once.
+    /// Number of teammates at the same time.
     pub mates: Option<Mates>,
-    /// What runs the mates.
+    /// The runtime of the teammates.
     pub runtime: Option<String>,
-    /// Where mates on `native` run.
+    /// The kind of process for teammates on `native`.
     pub mates_in: Option<MatesIn>,
-    /// What runs the lead; `me` is the person.
+    /// The runtime of the lead; `me` is the person.
     pub lead: Option<String>,
-    /// The model mates use.
+    /// The model of the teammates.
     pub model: Option<String>,
-    /// What mates may do without asking.
+    /// The permission mode of the teammates.
     pub permission_mode: Option<PermissionMode>,
-    /// What happens with finished work.
+    /// The landing of finished work.
     pub merge: Option<Merge>,
-    /// Somebody is there who can be asked about it.
+    /// True if a person can be asked about it.
     pub attended: bool,
     /// The branch it lands on.
     pub into: Option<String>,
-    /// What the branch gets.
+    /// The form of the commits.
     pub strategy: Option<MergeStrategy>,
-    /// What must succeed on everything that lands.
+    /// A command that must succeed on everything that lands.
     pub verify: Option<String>,
-    /// How often a task is tried.
+    /// Maximum attempts of a task.
     pub attempts: Option<u16>,
-    /// How long a check may take.
+    /// Time limit of a check.
     pub verify_timeout: Option<Duration>,
-    /// After how many failures nothing new is begun.
+    /// Number of failures after which nothing new starts.
     pub max_failures: Option<u16>,
-    /// Mates work in the main tree.
+    /// True if teammates work in the main worktree.
     pub no_worktrees: bool,
-    /// The session stays open when everything is done, as long as somebody is there.
+    /// True if the session stays open when everything is done, as long as a person is there.
     pub stay: bool,
 }
 
-/// How many mates there are, and on what they run.
+/// The number of teammates and their runtimes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Mates {
-    /// So many, all alike.
+    /// This many, all alike.
     Number(u16),
-    /// So many of each, by the runtime's name.
+    /// This many of each, by the runtime's name.
     ByRuntime(BTreeMap<String, u16>),
 }
 
-/// How many mates there are where nobody says.
+/// Default number of teammates.
 const MATES: usize = 4;
-/// Says that the lead is a person.
+/// The name of a lead that is a person.
 const PERSON: &str = "me";
 
-/// Finds or makes the team, and writes down what its session is like.
+/// Finds or makes the team, and writes its session's record.
 ///
-/// `id` is the session's, where its team is named after it.
+/// `id` is the session's, if its team is named after it.
 pub(super) fn prepare(
     request: &Request,
     id: Option<String>,
@@ -160,7 +161,7 @@ pub(super) fn prepare(
         check_isolation(&record, workplace)?;
         record.into = Some(branch(request, &record, workplace)?);
     }
-    // A start that is refused leaves nothing behind.
+    // A refused start leaves nothing behind.
     if is_new {
         team_actions::create(team.as_str(), request.prompt.clone(), workplace)?;
     }
@@ -187,12 +188,12 @@ pub(super) fn prepare(
     })
 }
 
-/// Refuses a coordinator or a prompt where no model could lead.
+/// Refuses a coordinator or a prompt if no model could lead.
 fn check_lead(request: &Request, record: &TeamSession, commands_only: bool) -> Result<(), Failure> {
     if record.lead.is_some() {
         return Ok(());
     }
-    // Somebody wanted it so.
+    // A user asked for it.
     let named = request.runtime.is_some() || request.lead.is_some();
     if record.has_coordinator() {
         if !named {
@@ -216,7 +217,7 @@ fn check_lead(request: &Request, record: &TeamSession, commands_only: bool) -> R
     ))
 }
 
-/// What was said once holds for as long as the session goes on.
+/// An option of one start holds as long as the session is resumed.
 fn keep_terms(request: &Request, record: &mut TeamSession) {
     fn keep<T>(kept: &mut Option<T>, said: Option<T>) {
         if said.is_some() {
@@ -240,7 +241,7 @@ fn keep_terms(request: &Request, record: &mut TeamSession) {
     record.no_worktrees |= request.no_worktrees;
 }
 
-/// Only our own loop can share a process.
+/// Only ccb's own loop can share a process.
 fn check_mates_in(
     request: &Request,
     record: &TeamSession,
@@ -259,7 +260,7 @@ fn check_mates_in(
         .with_hint("say --runtime native, or leave out --mates-in"))
 }
 
-/// Refuses to let mates work without worktrees unless somebody said so.
+/// Refuses teammates without worktrees unless the user asked for that.
 fn check_isolation(record: &TeamSession, workplace: &Workplace) -> Result<(), Failure> {
     let instead = match record.has_coordinator() {
         true => "start a session without --coordinator",
@@ -281,7 +282,7 @@ fn check_model(request: &Request, spec: &RuntimeSpec) -> Result<(), Failure> {
     }
 }
 
-/// How many mates there are and what runs them; returns what runs most of what takes a model.
+/// The number of teammates and their runtimes; returns the most frequent runtime with a model.
 fn runtimes(
     request: &Request,
     record: &mut TeamSession,
@@ -319,7 +320,7 @@ fn runtimes(
     }
 }
 
-/// Refuses more mates than may run.
+/// Refuses more teammates than may run.
 fn check_number(record: &TeamSession, workplace: &Workplace) -> Result<(), Failure> {
     let wanted = record.mates + usize::from(record.lead.is_some());
     match workplace.agent_settings().max_agents {
@@ -332,7 +333,7 @@ fn check_number(record: &TeamSession, workplace: &Workplace) -> Result<(), Failu
     }
 }
 
-/// Refuses what does not go together with a coordinator, or with a session that has none.
+/// Refuses options that do not fit with a coordinator, or with a session that has none.
 fn check_mode(
     request: &Request,
     record: &TeamSession,
@@ -351,7 +352,7 @@ fn check_mode(
     Ok(())
 }
 
-/// What runs the lead, if an agent leads.
+/// The runtime of the lead, if an agent leads.
 fn lead(
     request: &Request,
     record: &TeamSession,
@@ -368,7 +369,7 @@ fn lead(
             }
             record.runtime.clone().unwrap_or_default()
         }
-        // Going on with a session that a person led.
+        // Resuming a session that a person led.
         (None, None) if record.prompt.is_some() && request.prompt.is_none() => return Ok(None),
         (None, None) if commands_only || request.prompt.is_none() => return Ok(None),
         (None, None) => record.runtime.clone().unwrap_or_default(),

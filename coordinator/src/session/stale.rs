@@ -1,5 +1,5 @@
-//! Worktrees that agents left behind long ago and nobody needs: a session looks for them now and
-//! then, so that they do not pile up where nobody runs `ccb worktree gc`.
+//! Old unneeded worktrees of agents: a session removes them now and then, so that they do not
+//! accumulate for a user who never runs `ccb worktree gc`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,10 +11,10 @@ use worktrees::{Entry, GcCandidate, GcVerdict, Slug, TreeError, Trees};
 use super::{SessionEvent, SessionUi};
 use crate::Finding;
 
-/// How often a session that goes on for long looks again.
+/// Interval between two searches in a long session.
 const EVERY: Duration = Duration::from_hours(24);
 
-/// Looks for stale worktrees, on a thread of its own: git may take its time.
+/// Searches for stale worktrees, on a thread of its own, because git may be slow.
 pub(super) struct StaleTrees {
     trees: Arc<Trees>,
     ui: Arc<dyn SessionUi>,
@@ -30,7 +30,7 @@ impl std::fmt::Debug for StaleTrees {
 }
 
 impl StaleTrees {
-    /// The first look is due at once.
+    /// The first search is due at once.
     pub(super) fn new(trees: Trees, ui: Arc<dyn SessionUi>) -> Self {
         Self {
             trees: Arc::new(trees),
@@ -41,7 +41,7 @@ impl StaleTrees {
         }
     }
 
-    /// Looks if it is time. Never waits.
+    /// Starts a search if it is time. Never waits.
     pub(super) fn look(&mut self) {
         if Instant::now() < self.next {
             return;
@@ -61,7 +61,7 @@ impl StaleTrees {
 }
 
 impl Drop for StaleTrees {
-    /// One that is being removed is removed to its end.
+    /// A removal that has begun is finished.
     fn drop(&mut self) {
         self.over.store(true, Ordering::SeqCst);
         if let Some(thread) = self.thread.take() {
@@ -97,8 +97,8 @@ fn collect(trees: &Trees, ui: &dyn SessionUi, over: &AtomicBool) -> Result<(), T
     Ok(())
 }
 
-/// Whether it was made for an agent by whoever started that. What people and leads make under a
-/// name of their choice is theirs to remove.
+/// True if the starter of an agent made it for that agent. A worktree that a person or a lead made
+/// under a chosen name is theirs to remove.
 fn is_of_agent(entry: &Entry) -> bool {
     let own = entry.agent.as_deref().map(Slug::of_agent);
     own.is_some_and(|own| own.is_ok_and(|own| own.as_str() == entry.name))

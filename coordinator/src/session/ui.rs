@@ -1,4 +1,4 @@
-//! Who is at the other end of a session: what happened goes out, what a person decided comes in.
+//! The interface of a session: events go out, a person's decisions come in.
 //!
 //! A session knows nothing of terminals. Lines on a terminal, a live view and a page are each a
 //! [`SessionUi`].
@@ -19,68 +19,68 @@ use worktrees::patch::FileStat;
 use super::Session;
 use crate::Finding;
 
-/// Shows a session, and passes on what a person decides.
+/// Shows a session, and passes on a person's decisions.
 pub trait SessionUi: Send + Sync {
-    /// Something happened, or was asked to be shown.
+    /// Shows an event, or something the person asked for.
     fn show(&self, event: &SessionEvent<'_>);
 
-    /// What the person has decided since the last call. Never waits.
+    /// The person's decisions since the last call. Never waits.
     fn decisions(&self) -> Vec<Decision>;
 
-    /// Whether somebody is there who may still decide something.
+    /// True if a person is there who may still decide something.
     fn is_attended(&self) -> bool;
 
-    /// Which of the finished work is to land on `into` now; waits for the answer.
+    /// Asks which of the finished work is to land on `into` now; waits for the answer.
     fn choose_to_land(&self, into: &str, offers: &[Offer]) -> Result<Vec<TaskId>, Failure>;
 
     /// The signal that came since the last call, if one did.
     fn signal(&self) -> Option<u8>;
 }
 
-/// Something that happened in a session.
+/// An event of a session.
 #[derive(Debug)]
 #[expect(missing_docs, reason = "the names say what the fields are")]
 pub enum SessionEvent<'a> {
-    /// It begins, or goes on.
+    /// The session begins or resumes.
     Begun(&'a Session),
-    /// What the engine says: who began what, how it ended, what landed, what it cost.
+    /// An event of the engine: a start, an outcome, a landing, a cost.
     Director(&'a DirectorEvent),
-    /// What the look at the start has found.
+    /// A finding of the check at the start.
     Finding(&'a Finding),
-    /// Somebody wrote to the lead, which is the person.
+    /// A message to the lead, which is the person.
     Message(&'a Message),
-    /// Somebody asks for something that the lead or the person can answer.
+    /// A request that the lead or the person can answer.
     Request(&'a mailbox::Request),
-    /// What the lead said, if it is a model.
+    /// A message of the lead, if it is a model.
     LeadSaid(&'a str),
-    /// The board, as it was asked for.
+    /// The board, at the person's request.
     Tasks(&'a Snapshot),
-    /// Who is there, as it was asked for.
+    /// The agents, at the person's request.
     Agents(&'a [Listed]),
     /// The lead's turn is over and there is nothing on the board: it waits for the person.
     LeadWaits,
     /// A message to an agent has arrived.
     Delivered { to: &'a str },
-    /// A task was put on the board by the person.
+    /// The person put a task on the board.
     Added { task: TaskId, subject: &'a str },
-    /// Everybody is asked to stop, or ended at once.
+    /// All agents are asked to stop, or ended at once.
     Stopping { at_once: bool },
-    /// Another process directs the session, which is only followed here; none once it is gone and
-    /// this process takes over.
+    /// Another process directs the session, which is only followed here; `None` once it has exited
+    /// and this process takes over.
     Following { who: Option<&'a str> },
-    /// Something else, in words.
+    /// Another message, in words.
     Note(&'a str),
-    /// It is about to be over: everybody has stopped, and everything is still on disk.
+    /// The session is about to end: all agents have stopped, and everything is still on disk.
     Closing(Verdict),
-    /// It is over.
+    /// The session has ended.
     Ended(&'a Summary),
 }
 
-/// What a person wants.
+/// A decision of a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names say what the fields are")]
 pub enum Decision {
-    /// Something for the lead; a task where the person leads.
+    /// A message for the lead; a task if the person leads.
     Say(String),
     /// A task for an agent with a model.
     AddTask(String),
@@ -88,20 +88,20 @@ pub enum Decision {
     AddCommand(String),
     /// A message to an agent.
     Write { to: String, text: String },
-    /// To see the board.
+    /// A request to see the board.
     ShowTasks,
-    /// To see who is there.
+    /// A request to see the agents.
     ShowAgents,
-    /// That an agent stops; its task is free again.
+    /// Stops an agent; its task is free again.
     Stop(String),
     /// An answer to a request.
     Answer {
-        /// Its id, or the beginning of it, or who asks.
+        /// Its id, or the beginning of it, or the sender's name.
         request: String,
         approve: bool,
         why: Option<String>,
     },
-    /// That the session ends; it can go on later.
+    /// Ends the session; it can be resumed later.
     Quit,
 }
 
@@ -110,50 +110,50 @@ pub enum Decision {
 pub struct Offer {
     /// The task it was done for.
     pub task: TaskId,
-    /// What the task is about.
+    /// The subject of the task.
     pub subject: String,
-    /// The files that changed; empty if that is not known.
+    /// The files that changed; empty if unknown.
     pub files: Vec<FileStat>,
-    /// Why nothing proves it; none if a check passed.
+    /// The reason why it is unproven; `None` if a check passed.
     pub unchecked: Option<String>,
     /// Finished tasks whose work is part of this.
     pub builds_on: Vec<TaskId>,
-    /// What it started from, and what it came to.
+    /// Its base and its result.
     pub range: Option<(String, String)>,
     /// The repository.
     pub repository: PathBuf,
 }
 
-/// How a session ended, and what is left.
+/// The end of a session, with the remaining work.
 #[derive(Debug)]
 pub struct Summary {
     /// The team.
     pub team: String,
-    /// Whether everything is done.
+    /// The verdict.
     pub verdict: Verdict,
-    /// How things stand.
+    /// The overall state.
     pub stand: Stand,
-    /// How many tasks there are.
+    /// Number of all tasks.
     pub total: usize,
-    /// How many of them are completed.
+    /// Number of completed tasks.
     pub completed: usize,
-    /// The completed ones that nothing proves.
+    /// The completed tasks without proof.
     pub unchecked: Vec<TaskId>,
-    /// Those that failed too often.
+    /// The tasks that failed too often.
     pub parked: Vec<ParkedTask>,
-    /// Those whose work is on no other branch than their own.
+    /// The tasks whose work is on no branch but their own.
     pub unlanded: Vec<TaskId>,
-    /// What workers left in their trees.
+    /// The work that workers left in their worktrees.
     pub left: Vec<LeftTree>,
-    /// Trees of tasks that are still there.
+    /// Worktrees of tasks that are still there.
     pub staying: Vec<StayingTree>,
-    /// Why it was ended from outside, if it was.
+    /// The reason of a stop from outside, if there was one.
     pub stopped: Option<String>,
-    /// What the lead said last, if it is a model.
+    /// The lead's last message, if it is a model.
     pub report: Option<String>,
-    /// How the lead failed, if it did, with the last it printed.
+    /// The error of the lead, if it failed, with the end of its output.
     pub lead_failure: Option<String>,
-    /// What its agents used, if that is known.
+    /// The usage of its agents, if known.
     pub usage: Option<Usage>,
 }
 
@@ -162,12 +162,12 @@ pub struct Summary {
 pub struct ParkedTask {
     /// Its id.
     pub id: TaskId,
-    /// What it is about.
+    /// The subject.
     #[serde(skip)]
     pub subject: String,
-    /// What went wrong.
+    /// The error.
     pub reason: String,
-    /// Everything that was printed the last time.
+    /// The whole output of the last attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Spans of what agents do: attempts, runs, checks, model calls.
+//! Spans of agents' work: attempts, runs, checks, model calls.
 
 use runs::failure_text::FailureText;
 use store::clock::parse_rfc3339;
@@ -33,7 +33,7 @@ impl Recorder {
         }
     }
 
-    /// An attempt with its run and its check, or a run of nobody's task.
+    /// An attempt with its run and its check, or a run without a task.
     pub(super) fn ended(
         &mut self,
         meta: &Meta,
@@ -142,7 +142,7 @@ fn run_name(meta: &Meta, life: u32) -> String {
     format!("run {}#{life}", meta.agent_id)
 }
 
-/// What went wrong in an attempt: a word, and a sentence.
+/// The error of an attempt: a word, and a sentence.
 fn outcome(exit: &Exit, red: bool) -> (Option<&'static str>, String) {
     let said = exit.error.as_deref().unwrap_or_default();
     let why = FailureText::of(said).what;

@@ -1,27 +1,26 @@
-//! Model calls, as far as a transcript tells.
+//! Model calls, as far as a transcript records them.
 //!
-//! A runtime says what a call has used when its answer is there. When the call began, nobody writes
-//! down: it is taken to have begun when the model had everything to go on, which is the last tool
-//! result, message or answer before it.
+//! A runtime reports the usage of a call with its answer. No record has the start of the call: the
+//! reader assumes the time of the last tool result, message or answer before it.
 
 use serde::Deserialize;
 use store::clock::parse_rfc3339;
 use swarm::runtime::Usage;
 
-/// Of a line, the beginning has its time, life and kind.
+/// Bytes at the beginning of a line that contain its time, life and kind.
 const HEAD: usize = 160;
 
 /// A call to a model.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Call {
-    /// In which life of the run.
+    /// The life of the run.
     pub(crate) life: u32,
     /// Counts the calls of a run, from 1.
     pub(crate) number: u64,
     pub(crate) from_ms: i64,
     pub(crate) to_ms: i64,
     pub(crate) usage: Usage,
-    /// The model that answered, if it was said.
+    /// The model that answered, if it is known.
     pub(crate) model: Option<String>,
 }
 
@@ -43,12 +42,12 @@ struct Line {
 }
 
 impl Calls {
-    /// The model it was last said to use.
+    /// The last reported model.
     pub(crate) fn model(&self) -> Option<&str> {
         self.model.as_deref()
     }
 
-    /// Takes in a line; says which call has ended with it.
+    /// Applies a line; returns the call that ended with it.
     pub(crate) fn take(&mut self, line: &[u8]) -> Option<Call> {
         let head = Head::of(line)?;
         match head.kind {
@@ -84,7 +83,7 @@ impl Calls {
     }
 }
 
-/// What every line begins with, before anything an agent says.
+/// The beginning of every line, before any text of an agent.
 struct Head<'a> {
     at_ms: i64,
     life: u32,
@@ -94,7 +93,7 @@ struct Head<'a> {
 impl<'a> Head<'a> {
     fn of(line: &'a [u8]) -> Option<Self> {
         let head = &line[..line.len().min(HEAD)];
-        // A character may be cut at the end; everything of ours is before it.
+        // A character may be cut at the end; ccb's own fields are before it.
         let text = match std::str::from_utf8(head) {
             Ok(text) => text,
             Err(error) => std::str::from_utf8(&head[..error.valid_up_to()]).ok()?,

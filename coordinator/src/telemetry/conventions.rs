@@ -1,19 +1,19 @@
-//! Names that OpenTelemetry's conventions give.
+//! Names of OpenTelemetry's conventions.
 
 use store::text::clean_cut;
 use swarm::run::Meta;
 
 use super::model::{Attribute, Value};
 
-/// How much of a text is in an attribute, in characters.
+/// Maximum characters of a text in an attribute.
 pub(super) const TEXT: usize = 200;
 
-/// What kind of error a span ended with.
+/// The kind of error a span ended with.
 pub(super) fn error_type(kind: Option<&'static str>) -> Option<Attribute> {
     kind.map(|kind| ("error.type", Value::Text(kind.to_owned())))
 }
 
-/// What the conventions for generative AI ask for.
+/// The attributes of the conventions for generative AI.
 pub(super) fn gen_ai(operation: &str, model: Option<&str>, meta: &Meta) -> Vec<Attribute> {
     let mut all = vec![
         ("gen_ai.operation.name", Value::Text(operation.to_owned())),
@@ -25,7 +25,7 @@ pub(super) fn gen_ai(operation: &str, model: Option<&str>, meta: &Meta) -> Vec<A
     all
 }
 
-/// Whose model it is, in the conventions' words where they have one.
+/// The provider of a model, by its name in the conventions if there is one.
 fn provider(model: Option<&str>, meta: &Meta) -> String {
     let model = model.unwrap_or_default().to_ascii_lowercase();
     let runtime = meta.runtime.name.as_str();

@@ -1,4 +1,4 @@
-//! The metrics: what is counted as it happens, and what is counted when somebody asks.
+//! The metrics: some are counted as events happen, the others when they are read.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::conventions::gen_ai;
 use super::model::{Attribute, Data, Histogram, Metric, Point, Value};
 use super::runs::Standing;
 
-/// The buckets the conventions ask for.
+/// The buckets of the conventions.
 const TOKENS: &[f64] = &[
     1.0,
     4.0,
@@ -32,7 +32,7 @@ const SECONDS: &[f64] = &[
     0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
 ];
 
-/// What is counted as it happens.
+/// The values that are counted as events happen.
 #[derive(Debug)]
 pub(super) struct Figures {
     since_ms: i64,
@@ -79,7 +79,7 @@ impl Figures {
         *self.attempts.entry(how).or_default() += 1;
     }
 
-    /// All of them, with what is so at this moment.
+    /// All metrics, including the present values.
     pub(super) fn metrics(
         &self,
         runs: &[Standing<'_>],

@@ -1,5 +1,5 @@
-//! Which spans were delivered: `.ccb/telemetry.jsonl` of a team, for a process that goes on after
-//! another one was killed. Only who holds the lock beside it exports.
+//! The delivered spans: `.ccb/telemetry.jsonl` of a team, for a process that continues after
+//! another one was killed. Only the holder of the lock beside it exports.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -23,19 +23,19 @@ enum Line {
     Sent(Vec<String>),
 }
 
-/// What was delivered of what goes on now.
+/// The delivered spans of the present session or plan.
 #[derive(Debug)]
 pub(super) struct Ledger {
     path: PathBuf,
     log: LogTail,
-    /// When it began, ms since the epoch; a process that goes on keeps it.
+    /// The start, ms since the epoch; a process that continues keeps it.
     pub(super) began_ms: i64,
     sent: HashSet<SpanId>,
     _lock: FileLock,
 }
 
 impl Ledger {
-    /// Goes on with what a process that is gone has begun, or begins; `None` if another process
+    /// Continues the work of a process that has exited, or begins; `None` if another process
     /// exports. `dir` is the team's.
     pub(super) fn open(dir: &Path, now_ms: i64) -> Result<Option<Self>, StoreError> {
         let dir = dir.join(".ccb");
@@ -75,12 +75,12 @@ impl Ledger {
         began
     }
 
-    /// Whether a span was delivered.
+    /// True if a span was delivered.
     pub(super) fn has(&self, id: SpanId) -> bool {
         self.sent.contains(&id)
     }
 
-    /// These were delivered.
+    /// Records delivered spans.
     pub(super) fn sent(&mut self, ids: &[SpanId]) -> Result<(), StoreError> {
         let new: Vec<SpanId> = ids
             .iter()
@@ -93,7 +93,7 @@ impl Ledger {
         self.append(&Line::Sent(new.iter().map(ToString::to_string).collect()))
     }
 
-    /// It is over: what comes next is a trace of its own.
+    /// Ends the session or plan: the next one is a trace of its own.
     pub(super) fn end(self) -> Result<(), StoreError> {
         atomic::remove(&self.path).map(|_| ())
     }
@@ -121,7 +121,7 @@ mod tests {
         );
         first.sent(&[id("a"), id("b")]).unwrap();
         drop(first);
-        // Half a line is what a kill leaves.
+        // A kill leaves half a line.
         let path = dir.path().join(".ccb/telemetry.jsonl");
         let mut text = std::fs::read_to_string(&path).unwrap();
         text.push_str("{\"sent\":[\"00");

@@ -2,23 +2,23 @@
 
 use uuid::Uuid;
 
-/// Which trace a span belongs to.
+/// The id of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceId(pub [u8; 16]);
 
-/// Which span it is, in its trace.
+/// The id of a span in its trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SpanId(pub [u8; 8]);
 
 impl TraceId {
-    /// The trace of what is known by this name: the same whoever asks, and whenever.
+    /// The trace with this name: the same in every process, at any time.
     pub fn of(name: &str) -> Self {
         Self(
             Uuid::new_v5(&Uuid::NAMESPACE_OID, format!("ccb trace {name}").as_bytes()).into_bytes(),
         )
     }
 
-    /// The span of this trace that is known by this name.
+    /// The span of this trace with this name.
     pub fn span(self, name: &str) -> SpanId {
         let bytes = Uuid::new_v5(&Uuid::from_bytes(self.0), name.as_bytes()).into_bytes();
         let mut id = [0; 8];
@@ -57,52 +57,52 @@ impl From<u64> for Value {
     }
 }
 
-/// Something about a span or a point of a metric.
+/// An attribute of a span or of a point of a metric.
 pub type Attribute = (&'static str, Value);
 
-/// Whether a span is a call to somebody else.
+/// The kind of a span: ccb's own work, or a call to a service.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SpanKind {
-    /// It is our own work.
+    /// ccb's own work.
     #[default]
     Internal,
-    /// It is a request to another service.
+    /// A request to another service.
     Client,
 }
 
-/// Something that took some time and is over.
+/// A finished operation with a duration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Span {
-    /// Where it belongs.
+    /// The trace it belongs to.
     pub trace: TraceId,
-    /// Unique there.
+    /// Unique in its trace.
     pub id: SpanId,
-    /// What it was part of.
+    /// The span it was part of.
     pub parent: Option<SpanId>,
-    /// One of few.
+    /// One of a small set of names.
     pub name: String,
-    /// Who did it.
+    /// The kind.
     pub kind: SpanKind,
-    /// When it began, ms since the epoch.
+    /// The start, ms since the epoch.
     pub from_ms: i64,
-    /// When it ended.
+    /// The end.
     pub to_ms: i64,
-    /// What else is known.
+    /// Further attributes.
     pub attributes: Vec<Attribute>,
-    /// What went wrong, if something did.
+    /// The error, if there was one.
     pub error: Option<String>,
 }
 
 /// A figure at this moment.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Metric {
-    /// What is measured.
+    /// The name of the measured value.
     pub name: &'static str,
-    /// In words.
+    /// A description.
     pub about: &'static str,
-    /// As UCUM writes it.
+    /// The unit in UCUM notation.
     pub unit: &'static str,
-    /// Since when sums and histograms count, ms since the epoch.
+    /// The start of sums and histograms, ms since the epoch.
     pub since_ms: i64,
     /// The figures.
     pub data: Data,
@@ -111,38 +111,38 @@ pub struct Metric {
 /// The figures of a metric.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Data {
-    /// How many there are now.
+    /// Present values.
     Gauge(Vec<Point>),
-    /// How much it was in all; only grows.
+    /// Totals, which only grow.
     Sum(Vec<Point>),
-    /// How the values are spread.
+    /// Distributions of values.
     Histogram(Vec<Histogram>),
 }
 
 /// One figure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
-    /// Of what.
+    /// The attributes of the value.
     pub attributes: Vec<Attribute>,
-    /// How much.
+    /// The value.
     pub value: f64,
 }
 
-/// How values are spread.
+/// A distribution of values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Histogram {
-    /// Of what.
+    /// The attributes of the distribution.
     pub attributes: Vec<Attribute>,
     /// The upper ends of all buckets but the last.
     pub bounds: &'static [f64],
-    /// How many values each bucket has.
+    /// Number of values in each bucket.
     pub counts: Vec<u64>,
-    /// All values together.
+    /// The sum of all values.
     pub sum: f64,
 }
 
 impl Histogram {
-    /// Without a value yet.
+    /// A histogram without values.
     pub(super) fn new(bounds: &'static [f64], attributes: Vec<Attribute>) -> Self {
         Self {
             attributes,
@@ -161,7 +161,7 @@ impl Histogram {
         self.sum += value;
     }
 
-    /// How many values there are.
+    /// Number of values.
     pub fn count(&self) -> u64 {
         self.counts.iter().sum()
     }

@@ -1,4 +1,4 @@
-//! Turns what has happened into spans and figures.
+//! Turns events into spans and figures.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use super::ledger::Ledger;
 use super::model::{Attribute, Metric, Span, SpanId, SpanKind, TraceId, Value};
 use super::runs::{Happened, Runs};
 
-/// What is recorded.
+/// The subject of the recording.
 #[derive(Debug, Clone, Copy)]
 pub struct About<'a> {
-    /// The session's id; a plan has none.
+    /// The session's id; `None` for a plan.
     pub session: Option<&'a str>,
     /// `team`, `coordinator` or `fanout`.
     pub kind: &'a str,
@@ -30,7 +30,7 @@ pub struct About<'a> {
     pub branch: Option<&'a str>,
 }
 
-/// Looks at one team, again and again, and says what has ended since.
+/// Reads one team repeatedly, and returns the operations that have ended since.
 #[derive(Debug)]
 pub struct Recorder {
     pub(super) trace: TraceId,
@@ -43,31 +43,31 @@ pub struct Recorder {
     runs: Runs,
     board: Glance,
     trees: Option<Trees>,
-    /// As the files were that say what has landed.
+    /// The stamps of the files that record landings.
     landed: Vec<Option<Stamp>>,
     landings: HashSet<u64>,
-    /// Work lands one after the other: when the last one had.
+    /// The end of the last landing: work lands one after another.
     last_landing_ms: i64,
     pub(super) tasks: BTreeMap<String, TaskTrack>,
     pub(super) figures: Figures,
 }
 
-/// What is known of the work on a task.
+/// The recorded work on a task.
 #[derive(Debug, Default)]
 pub(super) struct TaskTrack {
     pub(super) from_ms: i64,
     pub(super) to_ms: i64,
     pub(super) attempts: u64,
-    /// How often its span was given out: a task can be opened again.
+    /// Number of spans of the task so far: a task can be reopened.
     pub(super) round: u32,
-    /// Nothing has happened to it since its span was given out.
+    /// True if nothing happened to it since its span was returned.
     pub(super) told: bool,
-    /// Landings that failed.
+    /// Number of failed landings.
     not_landed: u32,
 }
 
 impl Recorder {
-    /// Begins, or goes on with what a process that is gone has begun; `None` if another process
+    /// Begins, or continues the work of a process that has exited; `None` if another process
     /// records this team.
     pub fn open(
         workplace: &Workplace,
@@ -117,7 +117,7 @@ impl Recorder {
         }))
     }
 
-    /// The spans of what has ended since the last look.
+    /// The spans of operations that ended since the last look.
     pub fn look(&mut self, now_ms: i64) -> Vec<Span> {
         let mut spans = Vec::new();
         for happened in self.runs.look() {
@@ -128,7 +128,7 @@ impl Recorder {
                 }
             }
         }
-        // A board that cannot be read says so where people look.
+        // An unreadable board is reported where people look.
         self.board.look(now_ms).ok();
         self.landings(&mut spans);
         self.settled_tasks(&mut spans);
@@ -136,7 +136,7 @@ impl Recorder {
         spans
     }
 
-    /// Work on a task could not land.
+    /// Records a failed landing of a task's work.
     pub fn not_landed(&mut self, task: TaskId, conflict: bool, now_ms: i64) -> Span {
         let id = task.to_string();
         let from_ms = self.free_to_land(&id);
@@ -156,19 +156,19 @@ impl Recorder {
         }
     }
 
-    /// The figures as they are now.
+    /// The present figures.
     pub fn metrics(&self) -> Vec<Metric> {
         self.figures
             .metrics(&self.runs.all(), self.board.snapshot(), &self.team)
     }
 
-    /// These spans were delivered: nobody sends them again.
+    /// Records delivered spans, which are not sent again.
     pub fn delivered(&mut self, ids: &[SpanId]) -> Result<(), StoreError> {
         self.ledger.sent(ids)
     }
 
-    /// The spans of everything that is not over otherwise. What comes next in this team is a trace of its
-    /// own once [`Self::close`] was called.
+    /// The spans of everything that is still open. After [`Self::close`], later work of this team
+    /// is a trace of its own.
     pub fn end(&mut self, verdict: Verdict, now_ms: i64) -> Vec<Span> {
         let mut spans = self.look(now_ms);
         let open: Vec<String> = self
@@ -197,7 +197,7 @@ impl Recorder {
         spans
     }
 
-    /// Everything was delivered, or will not be.
+    /// Ends the recording: everything was delivered, or will not be.
     pub fn close(self) -> Result<(), StoreError> {
         self.ledger.end()
     }
@@ -225,7 +225,7 @@ impl Recorder {
         self.trace.span(&format!("task {task} {round}"))
     }
 
-    /// Tasks that nobody works on any more.
+    /// Tasks without an agent that works on them.
     fn settled_tasks(&mut self, spans: &mut Vec<Span>) {
         let runs = self.runs.all();
         let at_work: HashSet<&str> = runs
@@ -275,7 +275,7 @@ impl Recorder {
         })
     }
 
-    /// When the work of a task could land: it was done, and nothing else was landing.
+    /// The time when the work of a task could land: it was done, and nothing else was landing.
     fn free_to_land(&self, task: &str) -> i64 {
         let done = self.tasks.get(task).map_or(0, |track| track.to_ms);
         done.max(self.last_landing_ms)

@@ -1,4 +1,4 @@
-//! What has happened in the runs of a team since the last look.
+//! The events in the runs of a team since the last look.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,16 +11,16 @@ use swarm::run::{Exit, Meta, RunDir};
 
 use super::calls::{Call, Calls};
 
-/// How much of a transcript is read at once; a longer line is passed over.
+/// Maximum bytes of a transcript per read; a longer line is skipped.
 const AT_ONCE: usize = 1 << 20;
-/// How much is read of all of them in one look; the rest waits for the next.
+/// Maximum bytes of all transcripts per look; the rest is read in the next one.
 const IN_ONE_LOOK: usize = 32 << 20;
 
 /// The runs of one team.
 #[derive(Debug)]
 pub(super) struct Runs {
     dir: PathBuf,
-    /// What ended before is none of ours, ms since the epoch.
+    /// Runs that ended before this time are ignored, ms since the epoch.
     since_ms: i64,
     runs: BTreeMap<String, Run>,
 }
@@ -33,25 +33,25 @@ struct Run {
     meta: Option<Arc<Meta>>,
     log: Follower,
     calls: Calls,
-    /// The last life whose end was seen.
+    /// The last life whose end was read.
     ended: u32,
-    /// It ended before anything of ours began.
+    /// True if it ended before the recording began.
     old: bool,
 }
 
-/// Something that is over.
+/// A finished operation.
 #[derive(Debug)]
 pub(super) enum Happened {
-    /// A model was asked.
+    /// A model call.
     Called(Arc<Meta>, Call),
-    /// A life of a run ended; with the model it said it used.
+    /// The end of a life of a run, with the model it reported.
     Ended(Arc<Meta>, Box<Exit>, Option<String>),
 }
 
-/// How a run stands.
+/// The state of a run.
 pub(super) struct Standing<'a> {
     pub(super) meta: &'a Meta,
-    /// Its present life has not ended.
+    /// True if its present life has not ended.
     pub(super) lives: bool,
 }
 
@@ -64,7 +64,7 @@ impl Runs {
         }
     }
 
-    /// Reads what is new. What cannot be read is left out: that is said elsewhere.
+    /// Reads new events. Unreadable files are skipped: another reader reports them.
     pub(super) fn look(&mut self) -> Vec<Happened> {
         for id in store::tree::names_in(&self.dir).unwrap_or_default() {
             if !id.starts_with('.') && !self.runs.contains_key(&id) {
@@ -80,7 +80,7 @@ impl Runs {
         happened
     }
 
-    /// All that are of ours, oldest first.
+    /// All runs of the recording, oldest first.
     pub(super) fn all(&self) -> Vec<Standing<'_>> {
         let ours = self.runs.values().filter(|run| !run.old);
         let mut all: Vec<Standing<'_>> = ours
@@ -127,7 +127,7 @@ impl Run {
             .filter_map(|life| self.dir.exit(life).ok().flatten())
             .collect();
         let ended_ms = |exit: &Exit| parse_rfc3339(&exit.ended_at).unwrap_or(0);
-        // Of one that was resumed, the earlier lives may be none of ours.
+        // The earlier lives of a resumed run may be from before the recording.
         self.old = ends
             .last()
             .is_some_and(|exit| exit.life == life && ended_ms(exit) < since_ms);
@@ -136,7 +136,7 @@ impl Run {
             return;
         }
         if !self.read_calls(&meta, since_ms, room, happened) {
-            // The end is told after everything before it.
+            // The end is reported after all earlier events.
             return;
         }
         for exit in ends {
@@ -148,7 +148,7 @@ impl Run {
         }
     }
 
-    /// Says whether everything was read.
+    /// Reads calls; returns true if everything was read.
     fn read_calls(
         &mut self,
         meta: &Arc<Meta>,
