@@ -6,43 +6,43 @@ use store::text::clean_line;
 use taskboard::{Snapshot, Status, Task, TaskId};
 use team::{Life, Member, Team, TeamError};
 
-/// What a machine is called that nobody has named.
+/// The name of a machine without a name of its own.
 const UNNAMED: &str = "another machine";
 
 /// An agent on another machine. Text is safe to print.
 #[derive(Debug, Clone)]
 pub struct Away {
-    /// Its id.
+    /// The agent's id.
     pub id: String,
-    /// Its name.
+    /// The agent's name.
     pub name: String,
     /// The host it is on.
     pub host: String,
-    /// Its type.
+    /// The agent type.
     pub agent_type: String,
-    /// The model it runs on.
+    /// The model it runs on; `None` if unknown.
     pub model: Option<String>,
-    /// Its colour.
+    /// The agent's colour, if it has one.
     pub color: Option<String>,
-    /// It leads the team.
+    /// True if it leads the team.
     pub leads: bool,
-    /// It is on the roster.
+    /// True if it is on the roster.
     pub member: bool,
-    /// It reads its mail.
+    /// True if it reads its mail.
     pub reads_mail: bool,
-    /// The task it works on.
+    /// The task it works on; `None` if it has none.
     pub task: Option<TaskId>,
-    /// What it does and where, on one line.
+    /// The agent's activity and its machine, on one line.
     pub doing: String,
-    /// When it claimed its task, or joined.
+    /// The time when it claimed its task, or joined, in milliseconds since the epoch.
     pub since_ms: i64,
 }
 
-/// Who of a team is where.
+/// The machines that a team's agents work on.
 #[derive(Debug, Default)]
 pub struct Whereabouts {
     elsewhere: Vec<Known>,
-    /// The names of those who are on this machine.
+    /// The names of the agents on this machine.
     here: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ struct Known {
 }
 
 impl Whereabouts {
-    /// Of a team whose roster several machines share. One without a roster has nobody on it.
+    /// The agents of a team whose roster several machines share.
     pub fn of(team: &Team) -> Result<Self, TeamError> {
         let roster = match team.roster() {
             Ok(roster) => roster,
@@ -77,8 +77,8 @@ impl Whereabouts {
         Ok(all)
     }
 
-    /// Those who work, or could, on other machines, by name. `local` are the names of the agents
-    /// that run here.
+    /// The agents that work, or could, on other machines, by name. `local` are the names of the
+    /// agents that run here.
     pub fn away(&self, board: &Snapshot, local: &[&str]) -> Vec<Away> {
         let mut found: Vec<Away> = Vec::new();
         for known in &self.elsewhere {
@@ -156,7 +156,7 @@ fn away(name: &str, host: &str, task: Option<&Task>) -> Away {
     }
 }
 
-/// When a task was claimed: tokens are times, unless two claims come within a millisecond.
+/// The time when a task was claimed: tokens are times, unless two claims come within a millisecond.
 fn claimed_ms(task: &Task) -> Option<i64> {
     i64::try_from(task.lease()?.token).ok()
 }

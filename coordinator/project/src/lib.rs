@@ -4,8 +4,8 @@
 //!
 //! The directory, the repository, the home, the settings, the list and the team of a command
 //! ([`workplace`]), all of it from flags, environment and files. Which agent or person gives the
-//! command, and what that caller may do ([`rights`]). Which worktree a session stands in ([`visit`]).
-//! Which agents of the team work on other machines ([`away`]).
+//! command, and what that caller may do ([`rights`]). Which worktree a session stands in
+//! ([`visit`]). Which agents of the team work on other machines ([`away`]).
 //!
 //! # What it must not know (and where to go instead)
 //!

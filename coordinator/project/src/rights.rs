@@ -1,7 +1,7 @@
-//! What an agent may do with each command. People may do everything.
+//! The rights of an agent, for each command. People may do everything.
 //!
-//! One table, which docs/mcp.md shows; a test compares the two and looks whether every command is
-//! in it. Where a word says `own`, the command itself looks whose the thing is.
+//! One table, which docs/mcp.md shows; a test compares the two and checks that every command is in
+//! it. If the table says `own`, the command itself checks whose the thing is.
 
 use store::Failure;
 use swarm::run::Meta;
@@ -9,12 +9,12 @@ use swarm::run::Meta;
 pub use crate::who::not_yours;
 use crate::workplace::{Who, Workplace};
 
-/// What the table says about one command and one sort of agent.
+/// The right of one sort of agent to one command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Say {
-    /// It may.
+    /// Allowed.
     Yes,
-    /// What is its own: its tasks, requests to it, agents it started.
+    /// Only the agent's own: its tasks, requests to it, agents it started.
     Own,
     /// It may not.
     No,
@@ -25,17 +25,17 @@ use Say::{No, Own, Yes};
 /// A command, or one with a flag that matters, and what lead, teammate and worker may do.
 pub type Row = (&'static str, [Say; 3]);
 
-/// Looks, and changes nothing.
+/// The rights of a command that only reads.
 const READ: [Say; 3] = [Yes, Yes, Yes];
 const LEAD: [Say; 3] = [Yes, No, No];
 const TEAM: [Say; 3] = [Yes, Yes, No];
 const ALL_OWN: [Say; 3] = [Own, Own, Own];
 const NOBODY: [Say; 3] = [No, No, No];
 
-/// What starts or resumes a session.
+/// The flags that start or resume a session.
 pub const SESSION: &str = "--team NAME [PROMPT]";
 
-/// Commands that only look, which also work on another list and for an agent nobody knows.
+/// Commands that only read. They also work on another list, and for an unknown agent.
 pub const READING: &[Row] = &[
     ("task list", READ),
     ("task show", READ),
@@ -150,11 +150,11 @@ fn says(command: &str, who: Who) -> Say {
         }
     };
     let mut row = rows().filter(|(name, _)| *name == command);
-    // A command nobody thought of is nobody's but a person's.
+    // Only a person may give a command that is not in the table.
     row.next().map_or(No, |(_, says)| says[column])
 }
 
-/// Refuses a command that is none of the caller's business.
+/// Refuses a command that the caller may not give.
 pub fn check(command: &str, workplace: &Workplace) -> Result<(), Failure> {
     let who = workplace.who();
     if says(command, who) == No {
@@ -179,7 +179,7 @@ pub fn check(command: &str, workplace: &Workplace) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The error for something that is somebody else's to do: the lead's, or a person's alone.
+/// The error for a command that only the lead, or only a person, may give.
 pub fn not_for(workplace: &Workplace, what: &str, lead_may: bool) -> Failure {
     let who = workplace.who().in_words();
     let whose = match lead_may {

@@ -1,9 +1,9 @@
-//! A session that works in a tree for a while, and then goes back to where it was.
+//! A session that works in a worktree for a while and then returns to its directory.
 //!
-//! What it takes to go back is in the team's `session.json`: under `worktree` for the lead's
-//! session, under `worktrees` by name for a member's, which is a session of its own. The tree is
-//! made before that is written and taken away before that is cleared, so a crash leaves a tree
-//! nobody is in, or a record of a tree that is gone; both are put right by the next call.
+//! The record for the way back is in the team's `session.json`: under `worktree` for the lead's
+//! session, under `worktrees` by name for a member's, which is a session of its own. ccb makes the
+//! worktree before it writes the record, and removes it before it clears the record, so a crash
+//! leaves an unused worktree or a record without a worktree; the next call repairs both.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use store::name::Name;
 use store::{Category, Explain, Facts};
 use worktrees::{CreateRequest, Created, Entry, RemoveRequest, Removed, Slug, TreeError, Trees};
 
-/// The keys under which records of trees stand.
+/// The keys under which records of worktrees stand.
 const RECORDS: [&str; 2] = ["worktree", "worktrees"];
 
 /// A member's key; names are unique without regard to case.
@@ -23,19 +23,19 @@ fn key(member: &Name) -> String {
     member.as_str().to_ascii_lowercase()
 }
 
-/// Why a session did not enter or leave a tree.
+/// The errors of entering or leaving a worktree.
 #[derive(Debug, thiserror::Error)]
 pub enum VisitError {
-    /// The trees said no.
+    /// The worktrees said no.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// What is known of the session.
+    /// The session file cannot be read or written.
     #[error(transparent)]
     File(#[from] SessionFileError),
-    /// One tree at a time.
+    /// One worktree at a time.
     #[error("this session is in worktree {name:?} already")]
     InTree {
-        /// The worktree.
+        /// The worktree's name.
         name: String,
     },
     /// There is nothing to leave.
@@ -44,7 +44,7 @@ pub enum VisitError {
     /// Another session entered it.
     #[error("worktree {name:?} was entered by another session ({session})")]
     NotYours {
-        /// The worktree.
+        /// The worktree's name.
         name: String,
         /// The other session.
         session: String,
@@ -52,9 +52,9 @@ pub enum VisitError {
     /// A team belongs to one repository.
     #[error("team {team} works in another repository ({repository})")]
     OtherRepository {
-        /// The team.
+        /// The team's name.
         team: String,
-        /// The one it works in.
+        /// The repository the session works in.
         repository: String,
     },
 }
@@ -75,34 +75,34 @@ impl Explain for VisitError {
     }
 }
 
-/// What a session in a tree needs to go back.
+/// The record a session in a worktree needs to return.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VisitRecord {
-    /// Where it was.
+    /// The session's directory before.
     pub original_cwd: String,
-    /// Where it is.
+    /// The worktree's directory.
     pub worktree_path: String,
-    /// The name of the tree.
+    /// The name of the worktree.
     pub worktree_name: String,
-    /// Its branch.
+    /// The worktree's branch; `None` if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree_branch: Option<String>,
-    /// The branch it was on.
+    /// The branch before; `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original_branch: Option<String>,
-    /// The commit it was at.
+    /// The commit before; `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub original_head_commit: Option<String>,
-    /// Which session it is.
+    /// The id of the session.
     pub session_id: String,
-    /// A hook made the tree.
+    /// True if a hook made the worktree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hook_based: Option<bool>,
-    /// How long making it took; none if it was there.
+    /// Milliseconds that making the worktree took; `None` if it already existed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub creation_duration_ms: Option<u64>,
-    /// Only some paths are checked out.
+    /// True if only some paths are checked out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_sparse_paths: Option<bool>,
 }
@@ -110,11 +110,11 @@ pub struct VisitRecord {
 /// One team's session, seen from one repository.
 #[derive(Debug)]
 pub struct Visit<'a> {
-    /// What is known of the team's session.
+    /// The team's session file.
     pub file: SessionFile,
-    /// Whose session it is.
+    /// The team of the session.
     pub team: Name,
-    /// The member whose session it is; none for the lead's.
+    /// The member of a member's session; `None` for the lead's.
     pub member: Option<&'a Name>,
     /// The caller's session, if it has an id.
     pub id: Option<String>,
@@ -122,26 +122,26 @@ pub struct Visit<'a> {
     pub trees: &'a Trees,
 }
 
-/// A tree that was left.
+/// A worktree that was left.
 #[derive(Debug)]
 pub struct Left {
-    /// How the session got there, and where it goes back to.
+    /// How the session entered the worktree, and the directory it returns to.
     pub record: VisitRecord,
-    /// The tree as registered now; none if it was gone already.
+    /// The worktree as registered now; `None` if it was gone already.
     pub entry: Option<Entry>,
-    /// What was removed, if that was wanted.
+    /// The removed worktree, if removal was requested.
     pub removed: Option<Removed>,
 }
 
 impl Visit<'_> {
-    /// The tree the session is in, if that is still there.
+    /// The worktree the session is in, if that is still there.
     pub fn current(&self) -> Result<Option<VisitRecord>, VisitError> {
         let record = self.record(&self.file.load()?)?;
         Ok(record.filter(|record| self.tree_of(record).is_some()))
     }
 
-    /// Enters the tree that `request` names, which is made if it is not there; `cwd` is where
-    /// the session comes back to. Entering the tree one is in changes nothing.
+    /// Enters the worktree that `request` names, and makes it if it does not exist; `cwd` is the
+    /// directory the session returns to. Entering the session's present worktree changes nothing.
     pub fn enter(
         &self,
         request: &CreateRequest<'_>,
@@ -185,12 +185,12 @@ impl Visit<'_> {
         Ok((record, created))
     }
 
-    /// Leaves the tree, which stays.
+    /// Leaves the worktree, which stays.
     pub fn leave_and_keep(&self) -> Result<Left, VisitError> {
         self.leave(|slug| Ok((self.trees.keep(slug)?, None)))
     }
 
-    /// Leaves the tree, which goes; refused if it has changes, unless `request` says so.
+    /// Leaves the worktree and removes it; refused if it has changes, unless `request` allows that.
     pub fn leave_and_remove(&self, request: &RemoveRequest<'_>) -> Result<Left, VisitError> {
         self.leave(|slug| {
             let removed = self.trees.remove(slug, request)?;
@@ -223,7 +223,7 @@ impl Visit<'_> {
         })
     }
 
-    /// The tree of the record; one of the same name elsewhere is another.
+    /// The worktree of the record; one of the same name elsewhere is another.
     fn tree_of(&self, record: &VisitRecord) -> Option<Entry> {
         let slug = Slug::new(&record.worktree_name).ok()?;
         let entry = self.trees.get(&slug).ok()?;
@@ -290,7 +290,7 @@ impl Visit<'_> {
         }
     }
 
-    /// What the session is called where the caller has no name for it.
+    /// The session's id if the caller has no name for it.
     fn own_id(&self) -> String {
         match (&self.id, self.member) {
             (Some(id), _) => id.clone(),

@@ -9,7 +9,7 @@ pub enum Who {
     Person,
     /// An agent that leads its team.
     Lead,
-    /// One that leads it by planning alone.
+    /// An agent that leads the team by planning alone.
     Coordinator,
     /// An agent that takes part in a team.
     Teammate,
