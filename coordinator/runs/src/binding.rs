@@ -1,9 +1,8 @@
-//! A task and the working tree it is done in name each other.
+//! A task and the worktree it is done in name each other.
 //!
-//! The board is the truth: it is changed first, because it has rules that can refuse, and a
-//! crash in between leaves a tree that names the wrong task or none. [`Binder::reconcile`]
-//! brings such
-//! trees in line; every command here does so first.
+//! The board is the truth: it is changed first, because it has rules that can refuse, and a crash
+//! in between leaves a worktree that names the wrong task or none. [`Binder::reconcile`] brings
+//! such worktrees in line; every command here does so first.
 
 use store::{Category, Explain, Facts};
 use taskboard::{
@@ -11,17 +10,17 @@ use taskboard::{
 };
 use worktrees::{Entry, EventTask, RemoveRequest, Removed, Slug, TreeError, Trees};
 
-/// What the board or the trees said.
+/// An error of the board or of the worktrees.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum BindingError {
-    /// The board.
+    /// An error of the board.
     #[error(transparent)]
     Board(#[from] BoardError),
-    /// The trees.
+    /// An error of the worktrees.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// A tree that is for no task.
+    /// A worktree that is for no task.
     #[error("worktree {name:?} is bound to no task")]
     NoTask { name: String },
 }
@@ -40,24 +39,24 @@ impl Explain for BindingError {
 /// Both sides of one repository.
 #[derive(Debug, Clone, Copy)]
 pub struct Binder<'a> {
-    /// The tasks.
+    /// The board with the tasks.
     pub board: &'a Board,
-    /// The trees.
+    /// The repository's worktrees.
     pub trees: &'a Trees,
 }
 
-/// A tree that was removed together with its task's completion.
+/// A worktree that was removed together with its task's completion.
 #[derive(Debug)]
 pub struct Finished {
-    /// The tree.
+    /// The removed worktree.
     pub removed: Removed,
-    /// The task.
+    /// The completed task.
     pub completed: Completed,
 }
 
 impl Binder<'_> {
-    /// Binds task `id` to the tree, and starts it as `begin` says. What either of them was bound
-    /// to before is unbound.
+    /// Binds task `id` to the worktree, and starts it as `begin` says. ccb unbinds what either of
+    /// them was bound to before.
     pub fn bind(
         &self,
         slug: &Slug,
@@ -70,14 +69,14 @@ impl Binder<'_> {
             self.forget(other, slug)?;
         }
         let entry = self.point(slug, Some(id))?;
-        // One that was made for it said so when it was made.
+        // A worktree made for the task names it since it was made.
         if self.task_of(&before) != Some(id) {
             self.trees.task_bound(&entry, event_task(&task));
         }
         Ok((entry, task))
     }
 
-    /// Unbinds the tree and its task from each other. The task stays as far as it is.
+    /// Unbinds the worktree and its task from each other. The task stays as far as it is.
     pub fn unbind(&self, slug: &Slug) -> Result<(Entry, Task), BindingError> {
         let entry = self.trees.get(slug)?;
         let id = self.task_of(&entry).ok_or_else(|| BindingError::NoTask {
@@ -89,11 +88,11 @@ impl Binder<'_> {
         Ok((entry, task))
     }
 
-    /// Removes the tree and completes its task, or does neither.
+    /// Removes the worktree and completes its task, or does neither.
     ///
-    /// First everything that can say no is asked: the board's rules, the tree's changes, then
-    /// `hooks`, which may prove that the task is done. Then the tree goes, then the task is
-    /// completed. If somebody got in between, the tree is brought back.
+    /// First ccb asks everything that can refuse: the board's rules, the worktree's changes, then
+    /// `hooks`, which may prove that the task is done. Then it removes the worktree, then it
+    /// completes the task. If another change got in between, it restores the worktree.
     pub fn remove_and_complete(
         &self,
         slug: &Slug,
@@ -131,7 +130,7 @@ impl Binder<'_> {
         })
     }
 
-    /// Makes every tree name the task that names it, and no other.
+    /// Makes every worktree name the task that names it, and no other.
     pub fn reconcile(&self) -> Result<(), BindingError> {
         let trees = self.trees.list()?;
         if trees.iter().all(|entry| !entry.is_live()) {
@@ -139,14 +138,14 @@ impl Binder<'_> {
         }
         let snapshot = self.board.snapshot()?;
         for entry in trees.iter().filter(|entry| entry.is_live()) {
-            // A tree of another list's task is none of our business.
+            // A worktree of another list's task does not concern this board.
             let other_list = |list: &String| list != self.board.name().as_str();
             if entry.task_list.as_ref().is_some_and(other_list) {
                 continue;
             }
             let naming = |task: &&Task| task.worktree() == Some(entry.name.as_str());
             let task = snapshot.tasks().find(naming).map(|task| task.id);
-            // What cannot be read may well name it.
+            // An unreadable task may well name the worktree.
             let unreadable = self
                 .task_of(entry)
                 .is_some_and(|id| snapshot.unreadable().contains_key(&id));
@@ -158,7 +157,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Makes the tree, and no other, name the task.
+    /// Makes the worktree, and no other, name the task.
     fn point(&self, slug: &Slug, id: Option<TaskId>) -> Result<Entry, TreeError> {
         self.trees.set_task(slug, self.name(id))
     }

@@ -1,11 +1,12 @@
-//! Whether the checkout of whoever runs agents stays as it is. Agents work in worktrees; one that
-//! follows an absolute path out of its own writes into somebody's work without anybody knowing.
+//! Guards the checkout of the user who runs agents against changes by them. Agents work in
+//! worktrees; an agent that follows an absolute path out of its own silently changes the user's
+//! files.
 
 use std::path::{Path, PathBuf};
 
 use worktrees::TreeSnapshot;
 
-/// How many names of files are said.
+/// Maximum number of file names shown.
 const SHOWN: usize = 5;
 
 /// A checkout as it was when agents began.
@@ -13,12 +14,13 @@ const SHOWN: usize = 5;
 pub struct Bystander {
     top: PathBuf,
     before: TreeSnapshot,
-    /// What changes in it anyway.
+    /// Paths that change in the checkout anyway.
     except: Vec<PathBuf>,
 }
 
 impl Bystander {
-    /// Looks at the checkout around `dir`. Files below `except` may change. None if git cannot tell.
+    /// Records the state of the checkout around `dir`. Files below `except` may change. None if git
+    /// cannot tell.
     pub fn look(dir: &Path, except: &[&Path]) -> Option<Self> {
         let top = worktrees::patch::top(dir).ok()?;
         let before = TreeSnapshot::take(&top)?;
@@ -30,8 +32,8 @@ impl Bystander {
         })
     }
 
-    /// Which files are not as they were though nobody committed them, in words; `who` did not
-    /// work there.
+    /// The files that changed without a commit, in words; `who` did not work there. None if no file
+    /// changed.
     pub fn disturbed(&self, who: &str) -> Option<String> {
         let now = TreeSnapshot::take(&self.top)?;
         let own = |path: &PathBuf| {

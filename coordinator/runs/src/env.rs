@@ -6,7 +6,7 @@ use swarm::starter::own_variable;
 
 /// This very program, also if another file has taken its place since it was started.
 pub const OWN_PROGRAM: &str = "/proc/self/exe";
-/// Where all state is, before `CLAUDE_CONFIG_DIR` and `~/.claude`.
+/// The directory of all state, before `CLAUDE_CONFIG_DIR` and `~/.claude`.
 pub const HOME: &str = "CCB_HOME";
 /// Claude Code's own directory.
 pub const CLAUDE_CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
@@ -14,15 +14,15 @@ pub const CLAUDE_CONFIG_DIR: &str = "CLAUDE_CONFIG_DIR";
 pub const BOARD: &str = "CCB_BOARD";
 /// The task list to use.
 pub const TASK_LIST: &str = "CLAUDE_CODE_TASK_LIST_ID";
-/// The team whose list to use.
+/// The team of the list to use.
 pub const TEAM: &str = "CLAUDE_CODE_TEAM_NAME";
-/// The session whose list to use.
+/// The session of the list to use.
 pub const SESSION: &str = "CLAUDE_CODE_SESSION_ID";
-/// Who is calling.
+/// The name of the calling agent.
 pub const AGENT: &str = "CCB_AGENT";
 /// Set inside an agent the engine started: its identity is fixed.
 pub const RUN_ID: &str = "CCB_RUN_ID";
-/// Which start of that run this is: an agent that was resumed has another.
+/// The token of this start of the run: a resumed agent has another one.
 pub const RUN_TOKEN: &str = "CCB_RUN_TOKEN";
 
 /// Set inside a hook.
@@ -38,7 +38,7 @@ pub const SIMPLE: &str = "CLAUDE_CODE_SIMPLE";
 
 /// Sessions are led by a coordinator.
 pub const COORDINATOR_MODE: &str = "CLAUDE_CODE_COORDINATOR_MODE";
-/// Set where GitHub runs us, which shows annotations.
+/// Set if ccb runs on GitHub, which shows annotations.
 pub const GITHUB_ACTIONS: &str = "GITHUB_ACTIONS";
 /// The file whose content GitHub shows on the page of a job.
 pub const GITHUB_STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
@@ -49,7 +49,7 @@ pub fn var(name: &str) -> Option<String> {
     value.filter(|value| !value.is_empty())
 }
 
-/// Whether a variable says yes; Claude Code takes the same words for it.
+/// True if a variable says yes; Claude Code takes the same words for it.
 pub fn is_set(name: &str) -> bool {
     var(name).is_some_and(|value| {
         let yes = ["1", "true", "yes", "on"];

@@ -6,23 +6,22 @@ use taskboard::Task;
 
 use crate::run::Agents;
 
-/// How many of the last lines that were printed are shown.
+/// Maximum number of the last printed lines that are shown.
 const SHOWN: usize = 8;
 
-/// What went wrong, cut into what is shown apart.
+/// A failure's text, cut into the parts that are shown separately.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailureText {
-    /// What failed and how, on one line.
+    /// The failed step and its error, on one line.
     pub what: String,
     /// The last lines that were printed.
     pub printed: Vec<String>,
-    /// How many lines there were before these.
+    /// Number of lines before these.
     pub before: usize,
 }
 
 impl FailureText {
-    /// Of a reason as it is noted with tasks: one line that says what failed, then what was
-    /// printed.
+    /// Parses a reason as tasks store it: one line that says what failed, then the output.
     pub fn of(why: &str) -> Self {
         let mut lines = why.trim().lines();
         let what = lines.next().unwrap_or_default().trim_end_matches(':');

@@ -2,8 +2,8 @@
 
 use swarm::run::FileRules;
 
-/// What weakens the proof of unattended work if a task changes it: what CI runs, and what git itself
-/// does to files. The check's own files come from the check (see `fanout`).
+/// Files whose change weakens the proof of unattended work: what CI runs, and what git itself does
+/// to files. The check's own files come from the check (see `fanout`).
 pub const USUALLY_PROTECTED: &[&str] = &[
     ".github/workflows/**",
     ".github/actions/**",
@@ -29,7 +29,7 @@ pub(crate) fn out_of_bounds(rules: &FileRules, changed: &[String]) -> Vec<String
     changed.iter().filter(breaks).cloned().collect()
 }
 
-/// Whether the last pattern that matches protects it.
+/// True if the last pattern that matches protects it.
 fn is_protected(patterns: &[String], path: &str) -> bool {
     let last = patterns
         .iter()
@@ -41,7 +41,7 @@ fn is_inside(patterns: &[String], path: &str) -> bool {
     patterns.is_empty() || patterns.iter().any(|pattern| matches(pattern, path))
 }
 
-/// Whether the pattern means this file: by its name, as part of a directory, or by wild cards, of
+/// True if the pattern means this file: by its name, as part of a directory, or by wild cards, of
 /// which `*` stays in a directory and `**` does not.
 pub fn matches(pattern: &str, path: &str) -> bool {
     let pattern = pattern.strip_prefix("./").unwrap_or(pattern);
@@ -53,7 +53,7 @@ pub fn matches(pattern: &str, path: &str) -> bool {
     pattern == "." || pattern.is_empty() || below(pattern) || fast_glob::glob_match(pattern, path)
 }
 
-/// What to tell whoever tries again.
+/// The text for the agent that retries the task.
 pub(crate) fn words(rules: &FileRules, files: &[String]) -> String {
     const SHOWN: usize = 20;
     let mut shown = files

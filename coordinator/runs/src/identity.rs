@@ -1,15 +1,15 @@
-//! Whose process this is: an agent's, and which, or a person's.
+//! The owner of a process: an agent, and which one, or a person.
 //!
-//! Variables and flags are what a process says about itself, so they are not asked. Every process
-//! an agent starts, however it detaches, is below the agent's host: the host inherits whatever
-//! its descendants abandon, and if the host dies the guard does. So the way up leads to one of
-//! them, and its command line names the directory its runs are in: they see to one run after another. Which
-//! one it is now says the run itself, that has this very process written down as its host or guard
-//! and has not ended; otherwise anybody could be anybody by calling a program with the right
-//! arguments. An agent that shares its process with others has a keeper in their place, which starts
-//! its commands.
+//! Variables and flags are claims of the process about itself, so ccb does not use them. Every
+//! process an agent starts, however it detaches, is below the agent's host: the host inherits the
+//! processes that its descendants abandon, and if the host dies the guard does. So the way up leads
+//! to one of them, and its command line names the directory its runs are in: they supervise one run
+//! after another. The run itself says which one it is now: it records this very process as its host
+//! or guard and has not ended; otherwise any process could claim to be any agent by calling a
+//! program with the right arguments. An agent that shares its process with others has a keeper in
+//! their place, which starts its commands.
 //!
-//! Only if nobody of that kind is above us, the run's marker in the environment counts: both
+//! Only if no such process is above this one, the run's marker in the environment counts: both
 //! supervisors may have been killed, and some systems have no `/proc`. Where that is missing too,
 //! the mark of a run's processes still tells that this is some agent's.
 
@@ -31,7 +31,7 @@ pub const GUARD: &str = "__guard";
 /// The same of a host.
 pub const HOST: &str = "__host";
 
-/// The run of one of whom nobody knows which it is.
+/// The run of an agent that cannot be identified.
 pub const UNKNOWN: &str = "unknown";
 
 /// The run a process is part of.
@@ -41,8 +41,8 @@ pub struct Inside {
     pub home: Home,
     /// The run's id.
     pub id: String,
-    /// What is known of it; none if that cannot be read, or if nothing confirms that it is the
-    /// process's own. Then it is some agent, and nobody knows which.
+    /// The run's record; `None` if it cannot be read, or if nothing confirms that it is the
+    /// process's own. Then it is some unidentified agent.
     pub meta: Option<Box<Meta>>,
 }
 
@@ -54,14 +54,14 @@ pub fn by_ancestors() -> Option<Inside> {
 /// An agent's process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct OfAgent {
-    /// By what the agent is addressed; none if nobody knows which agent it is.
+    /// The agent's address; `None` if the agent cannot be identified.
     pub agent: Option<String>,
-    /// True if it is our own loop, which runs no code of the agent's.
+    /// True if the process is ccb's own loop, which runs no code of the agent's.
     pub is_loop: bool,
 }
 
-/// Whether another process belongs to an agent, by the same signs as for this one: what is above it,
-/// its environment, its mark. None for a supervisor, which is ccb itself.
+/// The agent that another process belongs to, by the same signs as for this one: the processes
+/// above it, its environment, its mark. None for a supervisor, which is ccb itself.
 pub(crate) fn of_process(pid: Pid) -> Option<OfAgent> {
     let above = above(pid);
     if let Some(supervisor) = Supervisor::named_by(&command_line(pid)) {
@@ -118,12 +118,12 @@ fn above(process: Pid) -> Option<Inside> {
     confirmed.or(unconfirmed)
 }
 
-/// What the command line of a guard, host or keeper says about it.
+/// The data on the command line of a guard, host or keeper.
 struct Supervisor {
     home: Home,
     /// The directory in which its run is.
     runs: PathBuf,
-    /// Its run, if it has only one: a keeper's.
+    /// Its run, if it has only one, as a keeper has.
     only: Option<RunDir>,
 }
 
@@ -145,28 +145,29 @@ impl Supervisor {
         Some(Self { home, runs, only })
     }
 
-    /// The run that `process` supervises now, if that run has it written down.
+    /// The run that `process` supervises now, if that run records it.
     fn run_of(&self, process: &ProcessId) -> Option<(String, Meta)> {
         if let Some(run) = &self.only {
             let meta = run.is_keeper(process).then(|| run.meta().ok())??;
             return Some((run.id().to_owned(), meta));
         }
         let mut ids = swarm::run::active(&self.runs).unwrap_or_default();
-        // The mark tells which one it is, where it could be set. Then no other has to be looked at.
+        // The mark identifies the agent, where it could be set. Then ccb need not check any other
+        // sign.
         let mark = Pid::from_raw(process.pid).and_then(Mark::of_process);
         ids.sort_by_key(|id| mark != Some(Mark::of_run(id)));
         ids.into_iter().find_map(|id| {
             let run = RunDir::new(&self.runs, &id);
             let meta = run.meta().ok()?;
             let supervisors = [meta.host.as_ref(), meta.guard.as_ref()];
-            // It may have seen to others before, which are over.
+            // The process may have supervised earlier runs, which have ended.
             let over = || !matches!(run.exit(meta.life), Ok(None));
             (supervisors.contains(&Some(process)) && !over()).then_some((id, meta))
         })
     }
 }
 
-/// The run with this id in any team of `home`; the one named `team` is looked at first.
+/// The run with this id in any team of `home`; ccb searches the team named `team` first.
 pub fn by_id(home: &Home, team: Option<&str>, id: &str) -> Option<Inside> {
     let id = AgentId::parse(id)?;
     let of_team = |team: &str| {

@@ -4,10 +4,10 @@
 //!
 //! How an agent is started, supervised, written to, stopped and resumed, and what ccb does when it
 //! ends, also if a kill got in between. `swarm` supervises one process and knows no board, mail or
-//! worktree; this room puts these together. It knows the limits of all agents of a team ([`fleet`]),
-//! the hooks on tasks and worktrees ([`hooks`]), which process belongs to which agent ([`identity`],
-//! [`peer`]), what the team's session says of itself ([`session_file`]), and where the files or the
-//! database of a team are ([`rosters`], [`shared_board`]).
+//! worktree; this room puts these together. It knows the limits of all agents of a team
+//! ([`fleet`]), the hooks on tasks and worktrees ([`hooks`]), which process belongs to which agent
+//! ([`identity`], [`peer`]), what the team's session says of itself ([`session_file`]), and where
+//! the files or the database of a team are ([`rosters`], [`shared_board`]).
 //!
 //! # What it must not know (and where to go instead)
 //!

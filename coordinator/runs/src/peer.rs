@@ -1,8 +1,8 @@
-//! Who is at the other end of a connection on this machine: an agent, or somebody else.
+//! The process at the other end of a connection on this machine: an agent's, or another one.
 //!
-//! An agent reads what its user reads, so a secret alone does not prove that a person asks. The kernel
-//! says which process has the other end, and [`identity`](crate::identity) says whether an agent
-//! started it.
+//! An agent reads what its user reads, so a secret alone does not prove that a person asks. The
+//! kernel says which process has the other end, and [`identity`](crate::identity) says whether an
+//! agent started it.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
@@ -12,12 +12,12 @@ use swarm::process::{SocketOwners, TcpSocket, all_processes, owners_of, tcp_sock
 
 use crate::identity::{OfAgent, of_process};
 
-/// A process, as people are told of it.
+/// A process, as messages to people show it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// Its process id.
+    /// The process id.
     pub pid: i32,
-    /// What it calls itself, on one line.
+    /// The process's own name, on one line.
     pub name: String,
 }
 
@@ -26,7 +26,7 @@ pub struct Program {
 pub enum Peer {
     /// Another machine, or a part of this one that has a network of its own.
     Elsewhere,
-    /// No agent's process, of this user or of root; none where it does not show itself.
+    /// No agent's process, of this user or of root; `None` if it does not show itself.
     Outside(Option<Program>),
     /// Another user's process.
     Stranger(u32),
@@ -55,7 +55,7 @@ impl Peer {
         }
     }
 
-    /// The other end of a connected Unix socket: whoever called `connect`.
+    /// The other end of a connected Unix socket: the process that called `connect`.
     pub fn of_unix(socket: impl AsFd) -> Self {
         let Ok(caller) = rustix::net::sockopt::socket_peercred(socket) else {
             return Self::Unseen;
@@ -65,7 +65,7 @@ impl Peer {
             return Self::Stranger(caller.uid.as_raw());
         }
         let found = of_process(caller.pid);
-        // Looked at last: the signs of one that has ended are gone.
+        // Read last: a process that has ended has lost its signs.
         match program(caller.pid) {
             Some(program) => of_program(program, found),
             None => Self::Unseen,
@@ -77,7 +77,7 @@ impl Peer {
         !matches!(self, Self::Agent(..) | Self::Unseen)
     }
 
-    /// Who it is, in words that fit into a sentence.
+    /// The peer in words that fit into a sentence.
     pub fn in_words(&self) -> String {
         let named = |program: &Program| format!("{} (process {})", program.name, program.pid);
         match self {
@@ -98,7 +98,7 @@ fn of_program(program: Program, found: Option<OfAgent>) -> Peer {
     }
 }
 
-/// Whoever has the socket open; an agent's process before any other.
+/// The process that has the socket open; an agent's process before any other.
 fn of_owners(socket: TcpSocket) -> Peer {
     let SocketOwners { owners, closed } = owners_of(socket);
     let mut outside = None;
@@ -116,8 +116,8 @@ fn of_owners(socket: TcpSocket) -> Peer {
     }
 }
 
-/// Nobody shows that the socket is open there. It is one of those that show nothing, such as sshd's; an
-/// agent's process can be among them, or hide the socket in the kernel.
+/// The peer if no readable process has the socket open. It is one of those that hide their sockets,
+/// such as sshd's; an agent's process can be among them, or hide the socket in the kernel.
 fn of_nobody(closed: &[Pid]) -> Peer {
     let hides = |pid: &Pid| of_process(*pid).is_some_and(|of| !of.is_loop);
     let hidden = match closed {
@@ -152,7 +152,7 @@ mod tests {
 
     use super::*;
 
-    /// A process with the other end of a connection as its standard input, and our end.
+    /// A process with the other end of a connection as its standard input, and this end.
     fn connected(mut command: Command) -> (Child, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -186,7 +186,7 @@ mod tests {
         end(child);
         assert!(matches!(peer, Peer::Agent(None, _)), "{peer:?}");
         assert!(!peer.may_decide());
-        // Whoever has gone does not decide.
+        // A process that has ended does not decide.
         assert_eq!(other_end(&served), Peer::Unseen);
     }
 

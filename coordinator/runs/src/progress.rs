@@ -1,54 +1,54 @@
-//! Whether trying again is of any use: the same failure twice, and nothing changed in between, is
-//! a reason to stop.
+//! When to give up retrying: the same failure twice, and nothing changed in between, is a reason to
+//! stop.
 //!
-//! What is known of attempts is kept with the task (`metadata.ccb.attempts`), so it survives
-//! whoever made them.
+//! The task stores its attempts (`metadata.ccb.attempts`), so they survive the director that made
+//! them.
 //!
-//! What happens to the engine is no fault of a task's. An attempt that ended because a guard, a
-//! host, a director or a git of ours was killed costs it nothing. But there are agents that kill
-//! their supervisors, every time. So the longer the row of attempts that were lost while their
-//! agent ran, the longer the pause before the next; and a task is given up if it alone is lost
-//! while others are done, or if the pauses have added up to most of an hour.
+//! A failure of the engine does not count against a task. An attempt that ended because one of
+//! ccb's guards, hosts, directors or git processes was killed costs the task nothing. But some
+//! agents kill their supervisors, every time. So the longer the row of attempts that were lost
+//! while their agent ran, the longer the pause before the next; and ccb gives a task up if it alone
+//! is lost while others are done, or if the pauses have added up to most of an hour.
 
 use std::time::Duration;
 
 use store::clock::parse_rfc3339;
 use taskboard::Attempt;
 
-/// So many lost in a row, and nobody else's, while as many of the others were done: it is this
-/// task that does it.
+/// Lost attempts in a row, with none lost by other tasks and as many of those done, after which the
+/// task itself is the cause.
 const LOST_ALONE: usize = 10;
-/// So many lost in a row, whatever becomes of others.
+/// Lost attempts in a row after which ccb gives up, whatever the other tasks do.
 const LOST_AT_ALL: usize = 20;
-/// So many are tried again at once.
+/// Lost attempts in a row that ccb retries at once.
 const LOST_BY_CHANCE: usize = 2;
 /// The first pause, which doubles each time, and the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// How much of a failure's words is compared.
+/// Maximum number of characters of a failure that are compared.
 const WORDS: usize = 400;
 
-/// Whether trying again is of any use.
+/// The verdict on retrying.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
     /// It may be.
     GoesOn,
     /// It is not.
     Stuck {
-        /// How it fails every time.
+        /// The failure that repeats.
         failure: String,
-        /// How often in a row.
+        /// Number of times in a row.
         times: usize,
     },
 }
 
 /// Judges by the attempts so far, oldest first.
 ///
-/// Two failures are the same if their words are, but for numbers; a tree that cannot be looked at
-/// is taken for unchanged, because what stops an endless loop must not depend on it.
+/// Two failures are the same if their words are, except for numbers; an unreadable worktree counts
+/// as unchanged, because the end of an endless loop must not depend on it.
 pub fn judge(attempts: &[Attempt]) -> Progress {
-    // One that was killed did not fail in any way that could be compared.
+    // A killed attempt did not fail in any way that could be compared.
     let told = |attempt: &&Attempt| attempt.status != Attempt::DIED;
     let attempts: Vec<&Attempt> = attempts.iter().filter(told).collect();
     let Some(last) = attempts.last() else {
@@ -66,31 +66,31 @@ pub fn judge(attempts: &[Attempt]) -> Progress {
     }
 }
 
-/// How much is tried before a task waits for somebody to act.
+/// Maximum number of attempts before a task waits for a person.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
     /// Attempts the task is to blame for.
     pub failed: usize,
-    /// All of them are made, even if each fails the same way.
+    /// True if all attempts are made, even if each fails the same way.
     pub all: bool,
 }
 
 impl Patience {
-    /// It is tried as often as somebody wants it.
+    /// No limit: ccb retries the task as often as the caller wants.
     pub(crate) const ENDLESS: Self = Self {
         failed: usize::MAX,
         all: true,
     };
 
-    /// So many, and fewer if they make no progress.
+    /// The maximum `failed`, and fewer if the attempts make no progress.
     pub fn of(failed: usize) -> Self {
         Self { failed, all: false }
     }
 
-    /// Why a task with these attempts is not to be tried again, if so.
+    /// The reason to give up a task with these attempts; `None` if it may be retried.
     pub fn is_over(&self, attempts: &[Attempt]) -> Option<String> {
         let last = &attempts.last()?.why;
-        // What a person sent back was done; the person wants it otherwise.
+        // The work that a person sent back was done; the person wants it otherwise.
         let failed = |it: &&Attempt| it.counts && it.work.is_none();
         let blamed: Vec<Attempt> = attempts.iter().filter(failed).cloned().collect();
         if blamed.len() >= self.failed.max(1) {
@@ -109,7 +109,7 @@ impl Patience {
     }
 }
 
-/// What became of the agents of other tasks.
+/// The results of other tasks' agents.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Others {
     /// They were lost as well.
@@ -118,8 +118,8 @@ pub(crate) struct Others {
     pub completed: usize,
 }
 
-/// Why a task whose agents are lost is not to be tried again, if so. `others` says what became of
-/// other tasks' agents since then.
+/// The reason to give up a task whose agents are lost; `None` if it may be retried. `others` says
+/// what happened to other tasks' agents since then.
 pub(crate) fn lost_too_often(
     attempts: &[Attempt],
     others: &dyn Fn(&str) -> Others,
@@ -146,7 +146,7 @@ pub(crate) fn lost_too_often(
     }
 }
 
-/// Until when (epoch ms) a task whose agents are lost is left alone, if it is.
+/// The end of the pause (epoch ms) of a task whose agents are lost; `None` without a pause.
 pub fn rests_until(attempts: &[Attempt]) -> Option<i64> {
     let row = lost_in_a_row(attempts);
     let since = parse_rfc3339(&row.last()?.at)?;
@@ -162,17 +162,17 @@ fn lost_in_a_row(attempts: &[Attempt]) -> &[Attempt] {
     &attempts[attempts.len() - row..]
 }
 
-/// Whether an attempt failed because its check did, by the words it was noted with.
+/// True if the stored reason says that an attempt failed because its check did.
 pub fn is_check_failure(why: &str) -> bool {
     why.starts_with("the check `")
 }
 
-/// Whether two failures are the same but for times and numbers.
+/// True if two failures are the same but for times and numbers.
 pub fn is_same_failure(one: &str, other: &str) -> bool {
     signature(one) == signature(other)
 }
 
-/// What two failures have in common that are the same: the words, not the times and numbers.
+/// The part that two equal failures have in common: the words, not the times and numbers.
 fn signature(failure: &str) -> String {
     let mut words = String::new();
     for c in failure.trim().chars().take(WORDS) {
@@ -218,7 +218,7 @@ mod tests {
             // Not in a row.
             (vec![("no", "a"), ("other", "a"), ("no", "a")], None),
             (vec![("other", "a"), ("no", "a"), ("no", "a")], Some(2)),
-            // What cannot be looked at is no excuse.
+            // An unreadable worktree is no excuse.
             (vec![("no", ""), ("no", "")], Some(2)),
             (vec![("no", ""), ("no", "a")], None),
             // Numbers, blanks and case do not make a difference.
@@ -271,7 +271,7 @@ mod tests {
                 vec![one("x"), one("x")],
                 Some("no progress: failed 2 times"),
             ),
-            // What happened to the engine is no fault of the task's.
+            // A failure of the engine does not count against the task.
             (vec![lost.clone(); 15], None),
             // Sent back by a person, and then it failed for the first time.
             (vec![sent_back.clone(), one("x"), one("y")], None),
@@ -321,7 +321,7 @@ mod tests {
         };
         assert!(over(&lost(10), many));
         assert!(!over(&lost(9), many));
-        // Somebody kills everybody, or nobody else could tell.
+        // Some cause kills all agents, or no other task could tell.
         for others in [
             Others { lost: 1, ..many },
             Others {
@@ -332,7 +332,7 @@ mod tests {
             assert!(!over(&lost(19), others), "{others:?}");
             assert!(over(&lost(20), others), "{others:?}");
         }
-        // One that was the task's own fault ends the row.
+        // An attempt that failed by the task's own fault ends the row.
         let mut mixed = vec![attempt("x", "a")];
         mixed.extend(lost(10));
         assert!(over(&mixed, many));

@@ -12,83 +12,83 @@ use store::name::Name;
 use store::settings::MatesIn;
 use store::{Category, Explain, Facts, StoreError};
 
-/// The version of the file we write.
+/// The version of the file format.
 const VERSION: u64 = 1;
 /// Under which what a team's session is like stands.
 const KEY: &str = "session";
 
-/// What a session of a team is like; flags of a later start replace it piece by piece.
+/// The settings of a team's session; flags of a later start replace them one by one.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct TeamSession {
-    /// Unique.
+    /// The session's unique id.
     pub session_id: String,
     /// `team` or `coordinator`.
     pub mode: String,
-    /// What it is for.
+    /// The goal of the session; `None` if it has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<String>,
-    /// What runs the lead; none for the person at the terminal.
+    /// The runtime of the lead; `None` if the person at the terminal leads.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lead: Option<String>,
-    /// What runs the mates.
+    /// The runtime of the teammates; `None` for the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub runtime: Option<String>,
-    /// How many mates there are.
+    /// Number of teammates.
     pub mates: usize,
-    /// How many of them run on what, where not all are alike.
+    /// Number of teammates by runtime, if their runtimes differ.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub mates_by_runtime: BTreeMap<String, usize>,
     /// `auto`, `ask` or `never`.
     pub merge: String,
-    /// The branch finished work goes to.
+    /// The branch on which finished work lands; `None` for the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub into: Option<String>,
-    /// How it gets there: `merge`, `squash` or `rebase`; none for the usual.
+    /// How results land on it: `merge`, `squash` or `rebase`; `None` for the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub strategy: Option<String>,
-    /// What must succeed on everything that lands.
+    /// The command that must succeed on everything that lands; `None` for the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<String>,
-    /// How often a task is tried.
+    /// Maximum number of attempts at a task; `None` for the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attempts: Option<u16>,
-    /// How long a check may take, in seconds.
+    /// Maximum duration of a check, in seconds; `None` for the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify_timeout: Option<u64>,
-    /// After how many failures nothing new is begun.
+    /// Number of failures after which no further task starts; `None` for the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_failures: Option<u16>,
-    /// Where mates on `native` run; none for what the settings say.
+    /// Where teammates on `native` run; `None` for the value of the settings.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mates_in: Option<MatesIn>,
-    /// The model mates use.
+    /// The model of the teammates; `None` for the default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// What mates may do without asking; none leaves it to their definitions.
+    /// The teammates' permission mode; `None` leaves it to their definitions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<String>,
-    /// A person is at the terminal it was started on.
+    /// True if a person is at the terminal that the session was started on.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub attended: bool,
-    /// Mates work in the main tree.
+    /// True if teammates work in the main worktree.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub no_worktrees: bool,
     /// The run of the lead, if it is an agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lead_run: Option<String>,
-    /// When it began, RFC 3339.
+    /// The start of the session, RFC 3339.
     pub started_at: String,
-    /// When it was ended, by itself or by somebody; not if it was killed.
+    /// The time when the session ended or was ended; `None` if it was killed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<String>,
-    /// What a later version wrote.
+    /// Fields of later versions.
     #[serde(flatten)]
     pub other: Map<String, Value>,
 }
 
 impl TeamSession {
-    /// Whether its lead does nothing itself.
+    /// True if its lead does nothing itself.
     pub fn has_coordinator(&self) -> bool {
         self.mode == "coordinator"
     }
@@ -100,14 +100,14 @@ impl TeamSession {
     }
 }
 
-/// Why a session's file cannot be used.
+/// The errors of a session's file.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum SessionFileError {
     /// A file or a lock.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Somebody wrote something else into it.
+    /// The file is not a session file.
     #[error("{} cannot be read: {why}", path.display())]
     Unreadable { path: PathBuf, why: String },
 }
@@ -135,7 +135,7 @@ impl SessionFile {
         Self { dir }
     }
 
-    /// What the team's session is like, if there was one.
+    /// The settings of the team's session, if there was one.
     pub fn session(&self) -> Result<Option<TeamSession>, SessionFileError> {
         match self.load()?.remove(KEY) {
             None | Some(Value::Null) => Ok(None),
@@ -145,8 +145,8 @@ impl SessionFile {
         }
     }
 
-    /// The same for whoever only looks: what a newer version wrote is read as far as it is
-    /// understood, and its format told.
+    /// Reads the session for a caller that only displays it: reads a newer version's file as far as
+    /// it is understood, and returns its format.
     pub fn glance(&self) -> Result<(Option<TeamSession>, Option<u64>), SessionFileError> {
         let Some(bytes) = atomic::read(&self.path())? else {
             return Ok((None, None));
@@ -175,7 +175,7 @@ impl SessionFile {
         self.save(file)
     }
 
-    /// Where it is.
+    /// The file's path.
     pub fn path(&self) -> PathBuf {
         self.dir.join("session.json")
     }
@@ -208,7 +208,7 @@ impl SessionFile {
         Ok(())
     }
 
-    /// What is wrong with a file that cannot be read.
+    /// The error for a file that cannot be read.
     pub fn unreadable(&self, error: &serde_json::Error) -> SessionFileError {
         SessionFileError::Unreadable {
             path: self.path(),

@@ -1,4 +1,4 @@
-//! The end of a team: its working trees, its tasks, its mail, its runs, and at last its roster.
+//! The end of a team: its worktrees, its tasks, its mail, its runs, and at last its roster.
 
 use std::time::{Duration, Instant};
 
@@ -10,63 +10,64 @@ use worktrees::{AgentEnd, Slug, Trees};
 
 use crate::run::{AgentError, stop_all};
 
-/// How long the processes of an agent may take to go away after its end.
+/// Maximum time for the processes of an agent to end after the agent.
 const LAST_MOMENTS: Duration = Duration::from_secs(5);
 
-/// What was deleted.
+/// The deleted parts of a team.
 #[derive(Debug)]
 pub struct Deleted {
     /// The team as it was.
     pub roster: Roster,
-    /// Agents that were running and have been stopped; only with force.
+    /// Agents that were running and were stopped; only with force.
     pub stopped: Vec<String>,
-    /// Who is still alive and on its own now; only with force.
+    /// Processes that are still alive without a supervisor; only with force.
     pub living: Vec<Living>,
-    /// How many tasks there were.
+    /// Number of deleted tasks.
     pub tasks: usize,
-    /// What became of its members' working trees.
+    /// The fate of the members' worktrees.
     pub trees: Vec<TreeEnd>,
 }
 
 /// Deletes although members are alive or tasks are in progress.
 #[derive(Debug, Clone, Copy)]
 pub struct Force<'a> {
-    /// Who does it.
+    /// The name of the agent or user that deletes the team.
     pub by: &'a str,
-    /// The run of whoever does it, which is not stopped.
+    /// The run of the agent that deletes the team, which is not stopped; `None` for a person.
     pub own_run: Option<&'a str>,
-    /// How long agents may take to end by themselves.
+    /// Maximum time for agents to end without force.
     pub grace: Duration,
 }
 
-/// What became of a member's working tree.
+/// The fate of a member's worktree.
 #[derive(Debug)]
 pub struct TreeEnd {
-    /// The tree's name.
+    /// The worktree's name.
     pub name: String,
-    /// Where it is, or was.
+    /// The worktree's path, even if it is removed.
     pub path: String,
-    /// Nothing was in it, so it was removed with its branch.
+    /// True if it had no changes, so it was removed with its branch.
     pub removed: bool,
-    /// Why it stays.
+    /// The reason for keeping it; `None` if it was removed.
     pub why: Option<String>,
 }
 
-/// Why a team was not deleted.
+/// The errors of deleting a team.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum DeleteError {
-    /// Its roster said no; nothing has changed.
+    /// The roster refused; nothing has changed.
     #[error(transparent)]
     Team(#[from] TeamError),
-    /// Its tasks said no; nothing has changed.
+    /// The task list refused; nothing has changed.
     #[error(transparent)]
     Board(#[from] BoardError),
-    /// Its agents cannot be stopped; nothing has been deleted.
+    /// The agents cannot be stopped; nothing is deleted.
     #[error(transparent)]
     Agents(#[from] AgentError),
-    /// A part of it is gone, or nobody can join any more; doing it again finishes it.
+    /// A part of the team is deleted, or no agent can join any more; repeating the command finishes
+    /// it.
     #[error("team {team:?} is deleted only in part: {source}")]
     Unfinished { team: String, source: Box<Self> },
 }
@@ -84,12 +85,13 @@ impl Explain for DeleteError {
     }
 }
 
-/// Deletes `team` and empties `board`, the list of the same name. Of its members' trees among
-/// `trees` those without changes are removed, the others stay; one that cannot be is reported.
+/// Deletes `team` and empties `board`, the list of the same name. Removes those of its members'
+/// worktrees among `trees` that have no changes and keeps the others; reports a worktree that
+/// cannot be removed.
 ///
-/// Without `force` it is refused while members are alive or tasks are in progress, and then
-/// nothing has changed; with it, running agents are stopped first. If it is cut short, the same call later finishes it. Ids of tasks
-/// are never given out again: the board's high-water mark stays.
+/// Without `force`, refuses and changes nothing while members are alive or tasks are in progress;
+/// with it, stops running agents first. If it is cut short, the same call later finishes it. Ids of
+/// tasks are never given out again: the board's high-water mark stays.
 pub fn delete_team(
     team: &Team,
     board: &Board,
@@ -114,7 +116,7 @@ pub fn delete_team(
         }
         Err(error) => return Err(error.into()),
     };
-    // Nobody can join or start any more. Whoever went on would write to files that are gone.
+    // No agent can join or start any more. A running agent would write to deleted files.
     let mut stopped = Vec::new();
     if let Some(force) = force.filter(|_| !living.is_empty()) {
         let before = std::mem::replace(&mut living, stop_agents(team, &roster, force)?);
@@ -122,7 +124,7 @@ pub fn delete_team(
         let gone = before.into_iter().filter(|one| !left(one));
         stopped = gone.map(|one| one.name).collect();
     }
-    // The trees before the tasks that name them; but not if the tasks are going to refuse.
+    // The worktrees before the tasks that name them; but not if the tasks are going to refuse.
     let trees = match trees.filter(|_| force.is_some() || !in_progress(board)) {
         Some(trees) => end_trees(&roster, trees),
         None => Vec::new(),
@@ -148,13 +150,14 @@ pub fn delete_team(
             tasks,
             trees,
         }),
-        // That comes at the very end.
+        // This comes at the very end.
         Err(error @ TeamError::NotDurable { .. }) => Err(error.into()),
         Err(error) => Err(unfinished(error.into())),
     }
 }
 
-/// Stops the team's agents; returns who is alive after that. If that fails, the team can be used again.
+/// Stops the team's agents; returns those that are alive after that. If that fails, the team can be
+/// used again.
 fn stop_agents(
     team: &Team,
     roster: &Roster,
@@ -170,8 +173,7 @@ fn stop_agents(
     Ok(team.living(roster)?)
 }
 
-/// Waits a moment for agents that have ended and of which a process is still there: their lead was
-/// told that they are gone.
+/// Waits a moment for ended agents that still have a process: their lead was notified of their end.
 fn await_ended(team: &Team) {
     let runs = team.dir().join("runs");
     let Ok((metas, _)) = swarm::run::all(&runs) else {
@@ -195,7 +197,7 @@ fn in_progress(board: &Board) -> bool {
     })
 }
 
-/// Removes the members' trees that nothing was done in.
+/// Removes the members' worktrees that nothing was done in.
 fn end_trees(roster: &Roster, trees: &Trees) -> Vec<TreeEnd> {
     let registered = match trees.list() {
         Ok(list) => list,

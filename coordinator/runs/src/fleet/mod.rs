@@ -1,12 +1,12 @@
-//! The fleet governor: what all agents of a team have used together, how fast they are started,
-//! and whether everybody waits because a provider refuses.
+//! The fleet governor: the usage of all agents of a team, the rate at which they start, and the
+//! pause for all of them when a provider refuses.
 //!
-//! One small file per team, `.ccb/fleet.json`, changed under its lock by hosts and by whoever
-//! starts agents. One refusal pauses all of them. When the pause is over one agent tries; if the
-//! model answers it, the pause ends for everybody, else it begins again and is twice as long.
+//! One small file per team, `.ccb/fleet.json`, changed under its lock by hosts and by the processes
+//! that start agents. One refusal pauses all of them. When the pause is over one agent tries; if
+//! the model answers it, the pause ends for all agents, else it begins again and is twice as long.
 //!
-//! After a power cut, or if the file is damaged otherwise, the account is built again from what
-//! the runs say they have used; only a pause and an earlier reset are forgotten.
+//! After a power cut, or if the file is damaged otherwise, ccb rebuilds the account from the usage
+//! that the runs record; it loses only a pause and an earlier reset.
 //!
 //! Nobody polls: whoever ends or changes a pause rings the bells of all runs, and what nobody tells
 //! of (a pause that is over, one who tries and dies) has a time at which it is looked at.
@@ -45,18 +45,18 @@ pub use state::Gate;
 use state::VERSION;
 pub use swarm::run::FleetOptions;
 
-/// Why the governor cannot be asked.
+/// The errors of the governor.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum FleetError {
-    /// Its file.
+    /// The governor's file cannot be read or written.
     #[error(transparent)]
     Store(#[from] store::StoreError),
     /// A run's files.
     #[error(transparent)]
     Run(#[from] swarm::run::RunError),
-    /// It cannot be written down.
+    /// The file cannot be written.
     #[error("{}: {why}", path.display())]
     Corrupt { path: PathBuf, why: String },
     /// A later version wrote it.
@@ -75,14 +75,14 @@ impl Explain for FleetError {
     }
 }
 
-/// What a team's agents have used together, and whether they are held back.
+/// The usage of a team's agents, and the pause that holds them back.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Account {
-    /// What was used since the account was opened.
+    /// The usage since the account was opened.
     pub used: Usage,
-    /// Since when they work, RFC 3339.
+    /// The start of the work, RFC 3339; `None` before that.
     pub since: Option<String>,
-    /// Until when they are held back, RFC 3339, and why.
+    /// The end of the pause, RFC 3339, and its reason; `None` without a pause.
     pub paused: Option<(String, String)>,
 }
 
@@ -97,7 +97,7 @@ pub struct Fleet {
 }
 
 impl Fleet {
-    /// The governor of the team whose directory this is.
+    /// The governor of the team with this directory.
     pub fn open(team: &Path, options: FleetOptions) -> Self {
         Self {
             dir: team.join(".ccb"),
@@ -114,8 +114,8 @@ impl Fleet {
         Self { clock, ..self }
     }
 
-    /// Whether something may be started now. Takes no lock and promises nothing: whoever starts
-    /// an agent is asked again, and admitted or not.
+    /// The gate: says if an agent may start now. Takes no lock and promises nothing: starting an
+    /// agent asks again, and admits it or not.
     pub fn gate(&self) -> Result<Gate, FleetError> {
         let (state, now) = (self.read()?, self.now());
         if state.is_ahead_of(now) {
@@ -146,10 +146,10 @@ impl Fleet {
         }
     }
 
-    /// Asks to start the agent `id`, whose run is written down and taken. If it is admitted it
-    /// counts as started, and if a pause has just come to its end it is the one who tries.
+    /// Asks to start the agent `id`, whose run is written down and taken. If the agent is admitted
+    /// it counts as started, and if a pause has just ended it is the one that tries.
     ///
-    /// `model` says whether it needs one: a command is not held back by a provider.
+    /// `model` is true if it needs a model: a provider's pause does not hold back a command.
     pub fn admit(&self, id: &str, model: bool) -> Result<Gate, FleetError> {
         self.change(Durability::Ordered, |state, now| {
             state.forget_over(|life| RunDir::new(&self.runs, agent_of(life)).is_active());
@@ -157,8 +157,8 @@ impl Fleet {
         })
     }
 
-    /// Asks whether the agent `id` may begin a turn. If a pause has just come to its end it is
-    /// the one who tries, and everybody else waits for what becomes of it.
+    /// Asks if the agent `id` may begin a turn. If a pause has just ended, this agent tries first,
+    /// and all others wait for its result.
     pub fn enter(&self, id: &str) -> Result<Gate, FleetError> {
         let (state, now) = (self.read()?, self.now());
         if !state.is_paused() {
@@ -181,7 +181,7 @@ impl Fleet {
         })
     }
 
-    /// Whether the team has worked as long as it may. Takes no lock.
+    /// The reason why the team's time is over; `None` if it is not. Takes no lock.
     pub fn late(&self) -> Result<Option<String>, FleetError> {
         Ok(match self.options.has_deadline() {
             true => self.read()?.late(self.now(), &self.options),
@@ -189,7 +189,8 @@ impl Fleet {
         })
     }
 
-    /// The agent `id` was refused: everybody waits, at least as long as the provider says.
+    /// Records that the provider refused agent `id`: all agents wait, at least as long as the
+    /// provider says.
     pub fn quota(
         &self,
         id: &str,
@@ -204,7 +205,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// The model has answered the agent `id`. If that is the one who tries, the pause is over.
+    /// The model has answered the agent `id`. If this is the agent that tries, the pause is over.
     pub fn answered(&self, id: &str) -> Result<(), FleetError> {
         if !self.read()?.tries(id) {
             return Ok(());
@@ -217,8 +218,8 @@ impl Fleet {
         Ok(())
     }
 
-    /// A life is over, and this is what it used. If the agent was the one who tries, somebody
-    /// else does.
+    /// Records the usage of a life that is over. If this agent was the one that tries, another
+    /// agent tries instead.
     pub fn left(&self, id: &str, life: &str, used: &Usage) -> Result<(), FleetError> {
         let tried = self.change(Durability::Ordered, |state, _| {
             state.used(life, used);
@@ -230,21 +231,21 @@ impl Fleet {
         Ok(())
     }
 
-    /// Ends a pause, whatever the reason: somebody knows better.
+    /// Ends a pause, whatever its reason; for a caller who knows that it is over.
     pub fn cleared(&self) -> Result<(), FleetError> {
         self.change(Durability::Full, |state, _| state.clear())?;
         self.ring_all();
         Ok(())
     }
 
-    /// Opens a new account: nothing is spent, nobody waits.
+    /// Opens a new account: without usage and without a pause.
     pub fn reset(&self) -> Result<(), FleetError> {
         self.change(Durability::Full, |state, _| state.reset())?;
         self.ring_all();
         Ok(())
     }
 
-    /// What was used, and whether everybody waits.
+    /// The usage, and the pause if there is one.
     pub fn account(&self) -> Result<Account, FleetError> {
         let state = self.read()?;
         let paused = match state.gate(self.now(), &FleetOptions::default()) {
@@ -258,8 +259,8 @@ impl Fleet {
         })
     }
 
-    /// The same and whether something may be started, for whoever only looks: takes no lock and
-    /// writes nothing, also when the clock was set back.
+    /// The gate and the usage for a caller that only reads: takes no lock and writes nothing, also
+    /// when the clock was set back.
     pub fn glance(&self) -> Result<(Gate, Usage), FleetError> {
         let state = self.read()?;
         Ok((state.gate(self.now(), &self.options), state.total()))
@@ -278,7 +279,7 @@ impl Fleet {
         Ok(self.look()?.unwrap_or_else(|| self.rebuilt()))
     }
 
-    /// What the file says; none if it cannot be read.
+    /// The content of the file; `None` if it cannot be read.
     fn look(&self) -> Result<Option<FleetState>, FleetError> {
         let path = self.path();
         let Some(bytes) = atomic::read(&path)? else {
@@ -299,7 +300,7 @@ impl Fleet {
         }
     }
 
-    /// Whether its file cannot be read and will be built again.
+    /// True if its file cannot be read and will be built again.
     pub fn is_damaged(&self) -> Result<bool, FleetError> {
         Ok(self.look()?.is_none())
     }
@@ -363,7 +364,7 @@ impl Fleet {
         RunDir::new(&self.runs, id).is_alive().unwrap_or(false)
     }
 
-    /// Everybody looks again.
+    /// Wakes all agents, which then read the state again.
     fn ring_all(&self) {
         match active(&self.runs) {
             Ok(ids) => {
@@ -371,13 +372,13 @@ impl Fleet {
                     RunDir::new(&self.runs, &id).ring();
                 }
             }
-            // They look by themselves, only later.
+            // Agents check by themselves, only later.
             Err(error) => tracing::warn!(%error, "nobody is woken"),
         }
     }
 }
 
-/// The agent whose life this is.
+/// The agent of a life.
 fn agent_of(life: &str) -> &str {
     life.split_once('#').map_or(life, |(agent, _)| agent)
 }

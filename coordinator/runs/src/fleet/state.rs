@@ -1,4 +1,4 @@
-//! What the governor remembers, and what becomes of it: no files, no clock.
+//! The governor's state and its transitions: no files, no clock.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,41 +13,41 @@ use swarm::runtime::Usage;
 pub(super) const VERSION: u64 = 1;
 /// Spawns are counted over this long.
 const MINUTE: i64 = 60_000;
-/// How long the one who tries may take until somebody else does.
+/// Milliseconds that the agent that tries may take before another one tries.
 const TRYING: i64 = 5 * MINUTE;
-/// No provider is waited for longer than this at once.
+/// Maximum duration of one wait for a provider.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
-/// How much of a reason is kept.
+/// Maximum length of a stored reason.
 const REASON: usize = 300;
 
-/// Whether something may be started.
+/// The answer to the question if an agent may start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Gate {
-    /// It may.
+    /// An agent may start.
     Open,
-    /// A provider refuses, and everybody waits.
+    /// A provider refuses, and all agents wait.
     Paused {
-        /// Until when, in ms since the epoch; then it is asked again.
+        /// The end of the pause, in ms since the epoch; then an agent asks again.
         until: i64,
-        /// What the provider said.
+        /// The provider's words.
         reason: String,
     },
     /// Too many were started within a minute.
     Crowded {
-        /// Until when, in ms since the epoch.
+        /// The time when there is room again, in ms since the epoch.
         until: i64,
-        /// How many may be started per minute.
+        /// Maximum number of starts per minute.
         most: u32,
     },
     /// The team has used up what it may.
     Spent {
-        /// Which limit, in words.
+        /// The limit, in words.
         what: String,
     },
 }
 
 impl Gate {
-    /// When to ask again, if that helps.
+    /// The time to ask again; `None` if that does not help.
     pub fn until(&self) -> Option<i64> {
         match self {
             Self::Paused { until, .. } | Self::Crowded { until, .. } => Some(*until),
@@ -74,16 +74,16 @@ impl<'de> Deserialize<'de> for Time {
     }
 }
 
-/// Everybody waits.
+/// A pause of all agents.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Pause {
     since: Time,
     until: Time,
     reason: String,
-    /// How many pauses before this one did not help.
+    /// Number of pauses before this one that did not help.
     step: u32,
-    /// Who tries whether it is over, when its time is.
+    /// The agent that tries when the pause is over; `None` before that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     probe: Option<Probe>,
 }
@@ -101,22 +101,22 @@ struct Calm {
     step: u32,
 }
 
-/// What the governor remembers.
+/// The state that the governor stores.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct FleetState {
     v: u64,
-    /// What was used before the account was opened.
+    /// The usage before the account was opened.
     before: Usage,
-    /// What lives have used that are over for good.
+    /// The usage of lives that have ended.
     settled: Usage,
-    /// What each of the others has used so far.
+    /// The usage so far of each other life.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     lives: BTreeMap<String, Usage>,
-    /// When agents were started in the last minute.
+    /// The times of the starts in the last minute.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     spawns: Vec<Time>,
-    /// When the first of them was started.
+    /// The time of the first start.
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -128,8 +128,8 @@ pub struct FleetState {
 }
 
 impl FleetState {
-    /// What the runs say they have used, where the account itself is lost. A pause is forgotten:
-    /// if it is not over, the next refusal begins another.
+    /// The state rebuilt from the usage that the runs record, for an account that is lost. A pause
+    /// is forgotten: if it is not over, the next refusal begins another.
     pub(super) fn rebuilt(runs: &[Meta]) -> Self {
         let mut state = Self::default();
         for meta in runs {
@@ -160,7 +160,7 @@ impl FleetState {
         self.since.map(|since| rfc3339(since.0))
     }
 
-    /// Whether something is written down that is yet to come: the clock was set back.
+    /// True if the state contains a time in the future: the clock was set back.
     pub(super) fn is_ahead_of(&self, now: i64) -> bool {
         self.pause.as_ref().is_some_and(|pause| now < pause.since.0)
     }
@@ -198,7 +198,7 @@ impl FleetState {
         total
     }
 
-    /// Which of the team's limits is reached.
+    /// The limit of the team that is reached, in words; `None` if there is none.
     pub(super) fn spent(&self, now: i64, options: &FleetOptions) -> Option<String> {
         let (limits, used) = (options.team(), self.total());
         let tokens = used.total_tokens();
@@ -214,7 +214,7 @@ impl FleetState {
         self.late(now, options)
     }
 
-    /// Whether they have worked as long as they may.
+    /// The reason why the team's time is over; `None` if it is not.
     pub(super) fn late(&self, now: i64, options: &FleetOptions) -> Option<String> {
         let worked = now - self.since.map_or(now, |since| since.0);
         let limit = options.team().wall_clock?;
@@ -227,7 +227,7 @@ impl FleetState {
         })
     }
 
-    /// Whether something may be started.
+    /// The gate at `now`.
     pub(super) fn gate(&self, now: i64, options: &FleetOptions) -> Gate {
         if let Some(what) = self.spent(now, options) {
             return Gate::Spent { what };
@@ -259,7 +259,7 @@ impl FleetState {
             .collect();
         let number = usize::try_from(most).unwrap_or(usize::MAX);
         match recent.len().checked_sub(number) {
-            // The one that has to be a minute ago before there is room again.
+            // The start that must be a minute old before another one may follow.
             Some(n) => Gate::Crowded {
                 until: recent.get(n).map_or(now, |at| at + MINUTE),
                 most,
@@ -268,8 +268,8 @@ impl FleetState {
         }
     }
 
-    /// The agent `by` is about to be started; it counts if it may be. One that needs no model is
-    /// not held back by a provider.
+    /// The agent `by` is about to start; it counts if it may. A provider's pause does not hold back
+    /// an agent without a model.
     pub(super) fn admit(
         &mut self,
         by: &str,
@@ -292,7 +292,7 @@ impl FleetState {
         gate
     }
 
-    /// The agent `by` is about to begin a turn. When the pause's time is over the first one who
+    /// The agent `by` is about to begin a turn. When the pause's time is over the first agent that
     /// asks tries.
     pub(super) fn enter(&mut self, by: &str, now: i64, is_alive: impl Fn(&str) -> bool) -> Gate {
         let Some(pause) = &mut self.pause else {
@@ -319,7 +319,7 @@ impl FleetState {
         }
     }
 
-    /// Whether this is the one who tries.
+    /// True if `by` is the agent that tries.
     pub(super) fn tries(&self, by: &str) -> bool {
         let probe = self.pause.as_ref().and_then(|pause| pause.probe.as_ref());
         probe.is_some_and(|probe| probe.by == by)
@@ -343,7 +343,7 @@ impl FleetState {
                 return;
             }
             Some(pause) => match &pause.probe {
-                // Somebody else tries; the pause it tries to end goes on.
+                // Another agent tries; the pause it tries to end continues.
                 Some(probe) if probe.by != by => pause.step,
                 _ => pause.step.saturating_add(1),
             },
@@ -380,7 +380,7 @@ impl FleetState {
         true
     }
 
-    /// `by` is gone; says whether somebody else has to try.
+    /// Removes `by`, which is gone; true if another agent has to try.
     pub(super) fn left(&mut self, by: &str) -> bool {
         let tried = self.tries(by);
         if tried && let Some(pause) = &mut self.pause {
@@ -409,7 +409,7 @@ impl FleetState {
         self.lives.insert(life.to_owned(), *used);
     }
 
-    /// Adds up the lives nobody will say anything about any more.
+    /// Adds up the lives that will report no more usage.
     pub(super) fn forget_over(&mut self, is_active: impl Fn(&str) -> bool) {
         let Self { lives, settled, .. } = self;
         lives.retain(|life, used| {

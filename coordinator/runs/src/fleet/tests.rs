@@ -38,7 +38,7 @@ impl Team {
         self.clock.set(T0 + seconds * SECOND);
     }
 
-    /// What the agent is told that wants to begin a turn: 0, or seconds it has to wait.
+    /// The answer to an agent that wants to begin a turn: 0, or the seconds it has to wait.
     fn enter(&self, id: &str) -> i64 {
         wait_of(&self.fleet.enter(id).unwrap(), self.fleet.now())
     }
@@ -47,7 +47,7 @@ impl Team {
         self.fleet.quota(id, None, "429").unwrap();
     }
 
-    /// A run that somebody supervises, as long as the answer lives.
+    /// A supervised run, as long as the returned lock lives.
     fn alive(&self, id: &str) -> FileLock {
         let run = self.dir.path().join("runs").join(id);
         create_private_dir(&run).unwrap();
@@ -90,7 +90,7 @@ fn one_refusal_holds_everybody_back_and_one_answer_lets_everybody_go_on() {
         (team.enter("a"), team.enter("b"), team.enter("d")),
         (9, 9, 9)
     );
-    // Its time is over: the first who asks tries, the others wait for it.
+    // The pause is over: the first agent that asks tries, the others wait for it.
     team.at(10);
     assert_eq!(team.enter("b"), 0);
     assert_eq!(team.enter("b"), 0, "asking again changes nothing");
@@ -160,7 +160,7 @@ fn one_who_tries_and_dies_or_takes_for_ever_is_replaced() {
     assert_eq!(team.enter("b"), 0, "the kernel says that it is gone");
     let _a = team.alive("a");
     assert!(team.enter("a") > 0);
-    // It says itself that it is gone.
+    // The agent reports its own end.
     team.fleet.left("b", "b", &Usage::default()).unwrap();
     assert_eq!(team.enter("a"), 0);
     // It neither answers nor dies.
@@ -182,7 +182,7 @@ fn a_clock_that_is_set_back_holds_nobody_longer_than_the_pause_was() {
     team.at(-3600 + 10);
     let _b = team.alive("b");
     assert_eq!(team.enter("b"), 0);
-    // Also for the one who tries, and the other way round.
+    // Also for the agent that tries, and the other way round.
     team.at(-7200);
     assert_eq!(team.enter("a"), 10, "the pause itself counts again");
     team.at(100_000);
@@ -214,7 +214,7 @@ fn so_many_are_started_per_minute() {
     team.at(60);
     assert_eq!(admit("c"), 0);
     assert_eq!(admit("d"), 20);
-    // A clock that was set back does not keep the count of a time that is yet to come.
+    // A clock that was set back does not keep a count of the future.
     team.at(-3600);
     assert_eq!(admit("d"), 0);
 }
@@ -228,7 +228,7 @@ fn a_command_is_not_held_back_by_a_provider() {
         wait_of(&team.fleet.admit("c", true).unwrap(), team.fleet.now()),
         10
     );
-    // Whoever is started when the pause is over is the one who tries.
+    // The agent that starts when the pause is over is the one that tries.
     team.at(10);
     let _d = team.alive("d");
     assert_eq!(team.fleet.admit("d", true).unwrap(), Gate::Open);
@@ -247,10 +247,10 @@ fn what_is_used_is_counted_once_however_often_it_is_said() {
     assert_eq!(team.fleet.spent("a", &tokens(30)).unwrap(), None);
     team.fleet.spent("a", &tokens(40)).unwrap();
     team.fleet.left("a", "a", &tokens(40)).unwrap();
-    // Cut short and done again by somebody else.
+    // Cut short, and repeated by another process.
     team.fleet.left("a", "a", &tokens(40)).unwrap();
     assert_eq!(used(), 40);
-    // Its next life is another.
+    // The agent's next life is another one.
     team.fleet.spent("a#2", &tokens(5)).unwrap();
     assert_eq!(used(), 45);
     // Lives that are over are added up, and stay counted.
@@ -264,7 +264,7 @@ fn what_is_used_is_counted_once_however_often_it_is_said() {
     assert!(what.contains("100 tokens"), "{what}");
     assert!(matches!(team.fleet.gate().unwrap(), Gate::Spent { .. }));
     assert!(matches!(team.fleet.enter("b").unwrap(), Gate::Spent { .. }));
-    // A new account: what those who still run have used does not count again.
+    // A new account: the earlier usage of running agents does not count again.
     team.fleet.reset().unwrap();
     assert_eq!(used(), 0);
     assert_eq!(team.fleet.spent("b", &tokens(60)).unwrap(), None);
@@ -290,7 +290,7 @@ fn money_and_time_run_out() {
         team.fleet.admit("b", true).unwrap(),
         Gate::Spent { .. }
     ));
-    // Until somebody opens a new account.
+    // Until the user opens a new account.
     team.fleet.reset().unwrap();
     assert_eq!(team.fleet.admit("c", true).unwrap(), Gate::Open);
     let cost = Usage {
@@ -334,7 +334,7 @@ fn a_file_nobody_can_read_is_built_again_from_the_runs() {
         assert_eq!(team.fleet.account().unwrap().since, Some(rfc3339(T0)));
         team.fleet.repair().unwrap();
         assert!(!team.fleet.is_damaged().unwrap());
-        // What a life has used is set, not added.
+        // A life's usage is set, not added.
         assert_eq!(team.fleet.spent("a#2", &tokens(50)).unwrap(), None);
         assert_eq!(team.fleet.account().unwrap().used, tokens(70));
     }
@@ -351,7 +351,7 @@ fn a_file_nobody_can_read_is_built_again_from_the_runs() {
         team.fleet.admit("a", true),
         Err(FleetError::Newer { found: 2, .. })
     ));
-    // What we do not know survives.
+    // Unknown fields survive.
     write(r#"{"v":1,"later":[1]}"#);
     team.refused("a");
     let file = std::fs::read_to_string(team.dir.path().join(".ccb/fleet.json")).unwrap();

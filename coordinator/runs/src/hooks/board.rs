@@ -13,17 +13,17 @@ pub struct BoardHooks {
 }
 
 impl HookSource {
-    /// Whoever is to be asked before a task is created.
+    /// The hooks to ask before a task is created; `None` if there are none.
     pub fn before_create(&self) -> Option<BoardHooks> {
         self.asked(HookEvent::TaskCreated)
     }
 
-    /// Whoever is to be asked before a task is completed.
+    /// The hooks to ask before a task is completed; `None` if there are none.
     pub fn before_complete(&self) -> Option<BoardHooks> {
         self.asked(HookEvent::TaskCompleted)
     }
 
-    /// None if there is nobody to ask: then the board has one step less to take.
+    /// `None` if there is no hook to ask: then the board has one step less to take.
     fn asked(&self, event: HookEvent) -> Option<BoardHooks> {
         let source = self.clone();
         match self.choose(event) {
@@ -33,7 +33,7 @@ impl HookSource {
                 }
                 (!chosen.run.is_empty()).then_some(BoardHooks { source })
             }
-            // It will say so.
+            // The call of the hooks reports the error.
             Err(_) => Some(BoardHooks { source }),
         }
     }

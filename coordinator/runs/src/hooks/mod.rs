@@ -1,9 +1,10 @@
-//! When hooks run, and what becomes of what they say.
+//! When hooks run, and the effect of their answers.
 //!
-//! `swarm` finds hooks, runs them and understands their answers. Here they get a say: on tasks
-//! ([`BoardHooks`]), on trees ([`TreeHooks`]) and, in the host of a run, on agents. What changes
-//! the board or makes a tree is a short command, so a process of its own runs its hooks
-//! ([`crate::run::hooks_main`]); an agent's host runs those of its agent itself, where they end with it.
+//! `swarm` finds hooks, runs them and understands their answers. This module applies the answers:
+//! on tasks ([`BoardHooks`]), on worktrees ([`TreeHooks`]) and, in the host of a run, on agents. A
+//! change of the board or a new worktree is a short command, so a process of its own runs its hooks
+//! ([`crate::run::hooks_main`]); an agent's host runs those of its agent itself, where they end
+//! with it.
 
 mod board;
 mod trees;
@@ -26,52 +27,52 @@ pub use trees::{TreeHookError, TreeHooks};
 
 use crate::env::OWN_PROGRAM;
 
-/// How a process is called that runs hooks for another.
+/// The name of a process that runs hooks for another.
 pub const WORKER: &str = "__hooks";
 
-/// Where hooks come from, and for whom they are run.
+/// The sources of hooks, and the agent that they run for.
 #[derive(Debug, Clone)]
 pub struct HookSource {
     /// All state; the user's own settings are there.
     pub home: Home,
     /// The directory the caller works in, where hooks run.
     pub directory: PathBuf,
-    /// The session it is part of.
+    /// The session it is part of; `None` outside a session.
     pub session: Option<String>,
     /// The team it acts in.
     pub team: String,
-    /// Who acts.
+    /// The acting agent.
     pub agent: String,
-    /// The run of the engine it is part of.
+    /// The run it is part of; `None` outside a run.
     pub run: Option<String>,
-    /// How long to wait for a lock.
+    /// Maximum time to wait for a lock.
     pub lock_timeout: Duration,
-    /// Called from a hook: none is run.
+    /// True if the caller is a hook itself: then no hook runs.
     pub in_hook: bool,
-    /// Whose environment hooks get.
+    /// The process whose environment hooks get.
     pub starter: Starter,
 }
 
-/// Who hears of what a hook says that nobody waited for.
+/// The receiver of the output of asynchronous hooks.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Tell {
-    /// All state.
+    /// The home that holds all state.
     pub home: PathBuf,
     pub team: String,
-    /// Who caused it.
+    /// The agent that caused the event.
     pub agent: String,
     pub run: Option<String>,
 }
 
-/// What is to be run at an event.
+/// The hooks to run at an event.
 #[derive(Debug, Default)]
 pub(crate) struct Chosen {
     pub(crate) run: Vec<Hook>,
-    /// What the repository would run if it were trusted, in words.
+    /// The hooks the repository would run if it were trusted, in words.
     pub(crate) untrusted: Vec<String>,
 }
 
-/// What is said where something is left out.
+/// The message about hooks that are left out.
 pub(crate) fn not_trusted_words(what: &[String]) -> String {
     format!(
         "{} of this repository is not trusted and was not run; look at it and run `ccb trust`",
@@ -82,11 +83,11 @@ pub(crate) fn not_trusted_words(what: &[String]) -> String {
 /// The repository around a directory, as hooks see it.
 #[derive(Debug, Clone)]
 pub(crate) struct Surrounding {
-    /// What `CLAUDE_PROJECT_DIR` is.
+    /// The value of `CLAUDE_PROJECT_DIR`.
     pub(crate) project: PathBuf,
-    /// The working tree the directory is in.
+    /// The worktree the directory is in.
     pub(crate) tree: PathBuf,
-    /// What trust is kept by.
+    /// The repository's key in the trust file; `None` outside a repository.
     pub(crate) repository: Option<String>,
 }
 
@@ -126,8 +127,8 @@ impl Surrounding {
         })
     }
 
-    /// The ids of everything of the repository that the user trusts. What cannot be read is
-    /// not trusted.
+    /// The ids of everything of the repository that the user trusts. Nothing is trusted if that
+    /// cannot be read.
     pub(crate) fn granted(&self, home: &Home, lock_timeout: Duration) -> Vec<String> {
         let Some(repository) = &self.repository else {
             return Vec::new();
@@ -139,7 +140,7 @@ impl Surrounding {
         })
     }
 
-    /// The hooks for `event`, each looked at as it is in this very tree now.
+    /// The hooks for `event`, each as it is in this very worktree now.
     pub(crate) fn choose(
         &self,
         hooks: &Hooks,
@@ -158,8 +159,8 @@ impl Surrounding {
 }
 
 impl HookSource {
-    /// The hooks for an event that is not about one type of agent. An error says that nobody
-    /// knows which there are.
+    /// The hooks for an event that is not about one type of agent. An error says that the hooks are
+    /// unknown.
     fn choose(&self, event: HookEvent) -> Result<(Surrounding, Chosen), String> {
         let around = Surrounding::of(&self.directory);
         if self.in_hook {
@@ -184,7 +185,7 @@ impl HookSource {
         Ok((around, chosen))
     }
 
-    /// What every hook is told.
+    /// The input of every hook.
     fn input(&self, around: &Surrounding) -> HookInput {
         HookInput {
             cwd: self.directory.clone(),
@@ -227,7 +228,7 @@ fn start(job: &Job<Tell>, home: &Home, starter: &Starter) -> std::io::Result<Out
     command
         .args([WORKER, "-"])
         .current_dir("/")
-        // Hooks are the user's commands: they get what whoever acts has.
+        // Hooks are the user's commands: they get the environment of the process that acts.
         .env_clear()
         .envs(starter.environment())
         .env("CCB_HOME", home.path())
@@ -235,13 +236,13 @@ fn start(job: &Job<Tell>, home: &Home, starter: &Starter) -> std::io::Result<Out
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
     if let Some(run) = &job.tell.run {
-        // So that what hooks leave behind is found when the run has ended.
+        // So that ccb finds what hooks leave behind when the run has ended.
         command.env(MARKER, run);
     }
     let mut worker = command.spawn()?;
     let mut line = serde_json::to_vec(job)?;
     line.push(b'\n');
-    // It stays open: if we die, the other end sees it.
+    // It stays open: if this process dies, the other end sees it.
     let mut stdin = worker.stdin.take();
     if let Some(stdin) = &mut stdin {
         stdin.write_all(&line)?;

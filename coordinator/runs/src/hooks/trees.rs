@@ -7,7 +7,7 @@ use worktrees::{Entry, Slug};
 
 use super::{HookSource, not_trusted_words};
 
-/// The hooks that make or remove trees.
+/// The hooks that make or remove worktrees.
 #[derive(Debug)]
 pub struct TreeHooks {
     source: HookSource,
@@ -16,13 +16,13 @@ pub struct TreeHooks {
     input: HookInput,
 }
 
-/// Why no tree is made or removed.
+/// The errors of hooks that make or remove worktrees.
 #[derive(Debug, thiserror::Error)]
 pub enum TreeHookError {
     /// The repository's hooks are not run unasked, and git cannot stand in for them.
     #[error("{0}")]
     NotTrusted(String),
-    /// Nobody knows which hooks there are.
+    /// The hooks are unknown, because their settings cannot be read.
     #[error("{0}")]
     Unreadable(String),
 }
@@ -40,12 +40,12 @@ impl Explain for TreeHookError {
 }
 
 impl HookSource {
-    /// What makes trees here; none if that is git.
+    /// The hooks that make worktrees here; `None` if git makes them.
     pub fn create_tree(&self) -> Result<Option<TreeHooks>, TreeHookError> {
         self.trees(HookEvent::WorktreeCreate)
     }
 
-    /// What removes trees that a hook made; none if nothing does.
+    /// The hooks that remove worktrees that a hook made; `None` if there are none.
     pub fn remove_tree(&self) -> Result<Option<TreeHooks>, TreeHookError> {
         self.trees(HookEvent::WorktreeRemove)
     }
@@ -66,7 +66,7 @@ impl HookSource {
 }
 
 impl TreeHooks {
-    /// Makes a tree; says where it is.
+    /// Makes a worktree; says where it is.
     pub fn create(&self, slug: &Slug) -> Result<String, String> {
         let mut input = self.input.clone();
         input.more.insert("name".into(), slug.as_str().into());
@@ -81,7 +81,7 @@ impl TreeHooks {
         }
     }
 
-    /// Removes a tree.
+    /// Removes a worktree.
     pub fn remove(&self, entry: &Entry) -> Result<(), String> {
         let mut input = self.input.clone();
         let mut put = |key: &str, value: Value| input.more.insert(key.to_owned(), value);

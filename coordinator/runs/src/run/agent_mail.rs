@@ -12,11 +12,11 @@ use swarm::run::{Mail, MailMessage, ModeOrder, PermissionAnswer, ServiceError};
 
 use super::services::port;
 
-/// How many messages are taken at once.
+/// Maximum number of messages taken at once.
 const BATCH: usize = 64;
 /// The tool that runs commands, as plans name it.
 const SHELL: &str = "Bash";
-/// Whoever acts outside every agent.
+/// The name of the user, who acts outside every agent.
 const USER: &str = "user";
 
 /// The mail of a running agent.
@@ -25,14 +25,14 @@ pub(super) struct AgentMail {
     pub(super) consumer: Consumer,
     pub(super) mailbox: Mailbox,
     pub(super) own: Name,
-    /// Who started it.
+    /// The name of the agent or user that started it.
     pub(super) parent: String,
-    /// The widest mode it can have.
+    /// The widest mode it can have; `None` without a limit.
     pub(super) most: Option<String>,
 }
 
 impl AgentMail {
-    /// Why it does not get this mode, if it is wider than it can have.
+    /// The reason for refusing this mode; `None` if it is not too wide.
     fn too_wide(&self, mode: &str) -> Option<String> {
         let most = PermissionMode::of_agent(self.most.as_deref()?)?;
         let wider = PermissionMode::of_agent(mode)?.is_wider_than(most);
@@ -42,7 +42,7 @@ impl AgentMail {
         })
     }
 
-    /// Whether a message changes what the agent may do.
+    /// The new permission mode, if a message changes what the agent may do.
     fn mode(&self, message: &Message) -> Option<ModeOrder> {
         match &message.body {
             Body::Protocol(Protocol::ModeSetRequest(asked)) => {
@@ -63,7 +63,7 @@ impl AgentMail {
                 })
             }
             Body::Protocol(Protocol::PlanApprovalResponse(answer)) if answer.approved => {
-                // What the request says counts, not what a message says about it.
+                // The request's own words count, not a message's words about it.
                 let request = self.mailbox.request(&answer.request_id).ok()?;
                 let ours = request.from.eq_ignore_ascii_case(self.own.as_str())
                     && request.state == RequestState::Approved;
@@ -88,7 +88,7 @@ impl Mail for AgentMail {
     }
 
     fn take(&mut self) -> Result<Vec<MailMessage>, ServiceError> {
-        // First the bell, then the look: what is rung for in between is heard again.
+        // First the bell, then the read: a ring in between counts for the next wait.
         self.consumer.bell().hush();
         let batch = self.consumer.take(BATCH).map_err(port)?;
         let messages = batch.messages.iter().map(|message| MailMessage {
@@ -117,7 +117,7 @@ impl Mail for AgentMail {
     }
 }
 
-/// How the commands begin that a plan names for the shell.
+/// The prefixes of the shell commands that a plan names.
 fn commands(allowed: Vec<AllowedPrompt>) -> Vec<String> {
     let shell = allowed.into_iter().filter(|allowed| allowed.tool == SHELL);
     shell.map(|allowed| allowed.prompt).collect()

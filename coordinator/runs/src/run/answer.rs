@@ -1,4 +1,4 @@
-//! What whoever starts or waits for an agent is told, in the words Claude Code users know.
+//! The answers to callers that start agents or wait for them, in the words Claude Code users know.
 
 use serde_json::{Value, json};
 use store::agent_id::AgentId;
@@ -11,7 +11,7 @@ use super::start::Launched;
 use super::wait::Outcome;
 
 impl Launched {
-    /// The answer to a start that nobody waits for.
+    /// The answer to a start in the background.
     pub fn to_json(&self, prompt: &str) -> Value {
         let meta = &self.meta;
         if meta.teammate {
@@ -35,12 +35,12 @@ impl Launched {
 }
 
 impl Outcome {
-    /// Whether the agent did what it was asked.
+    /// True if the agent did what it was asked.
     pub fn is_success(&self) -> bool {
         self.exit.status == ExitStatus::Completed
     }
 
-    /// The answer to one who waited.
+    /// The answer to a caller that waited.
     pub fn to_json(&self) -> Value {
         let Self { meta, exit } = self;
         let mut answer = json!({
@@ -69,12 +69,12 @@ impl Outcome {
 }
 
 impl Listed {
-    /// How far it is, in one word.
+    /// The agent's state, in one word.
     pub fn state(&self) -> &'static str {
         state_word(&self.meta, self.alive)
     }
 
-    /// What a program is told about an agent.
+    /// The data about an agent for programs.
     pub fn to_json(&self) -> Value {
         let meta = &self.meta;
         let mut answer = json!({

@@ -1,4 +1,4 @@
-//! What a run's check is made on: the commit of what its agent did, in a worktree for checks.
+//! The subject of a run's check: the commit of its agent's work, in a worktree for checks.
 
 use std::ffi::OsString;
 
@@ -9,8 +9,8 @@ use super::services::{RunServices, port, tree_port};
 use crate::file_rules;
 
 impl RunServices {
-    /// What the agent did as a commit, if it has a tree of its own. A check needs one in any
-    /// case, whether or not whoever started the agent asked for it.
+    /// The agent's work as a commit, if the agent has a worktree of its own. A check needs one in
+    /// any case, even if the start did not ask for it.
     pub(super) fn seal_tree(&self, prove: &Prove) -> Result<Option<Sealed>, ServiceError> {
         let asked = prove.commit.clone();
         let message =
@@ -55,7 +55,7 @@ impl RunServices {
             ("CCB_MAIN_TREE".into(), tree.main_tree().into()),
         ];
         if let Some(tmp) = &self.meta.tmp {
-            // The agent has been in its own, and may have left something there.
+            // The agent used its own directory, and may have left something there.
             let tmp = tmp.join("check");
             store::tree::delete(&tmp).map_err(port)?;
             store::home::create_private_dir(&tmp).map_err(port)?;
@@ -71,8 +71,8 @@ impl RunServices {
         Ok(check_dir)
     }
 
-    /// While somebody directs the team there will be more checks, and whoever that is clears up
-    /// at the end.
+    /// While a director runs the team there will be more checks, and the director clears up at the
+    /// end.
     pub(super) fn after_check(&self) -> AfterCheck {
         match self.agents.are_directed() {
             Ok(true) => AfterCheck::Keep,

@@ -1,4 +1,4 @@
-//! What guard and host do from their first instruction: entry points of this same program.
+//! Entry points of this same program: the code of guard and host from the first instruction.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -29,15 +29,15 @@ use super::services::{HeldWhileParked, RunServices};
 use crate::env::OWN_PROGRAM;
 use crate::identity::HOST;
 
-/// Is a guard of runs in the directory `runs`, one after another, until nobody gives it any. Standard
-/// input leads to whoever does.
+/// Runs a guard of runs in the directory `runs`, one after another, until it gets no more of them.
+/// Standard input leads to the process that hands runs over.
 pub fn guard_main(runs: &Path) -> Result<(), AgentError> {
     let failed = |error: io::Error| AgentError::Invalid(format!("{}: {error}", runs.display()));
     close_to_others();
     let starter = take_stdin().map_err(failed)?;
     let host = || {
         let mut command = Command::new(OWN_PROGRAM);
-        // What this process was given of its starter's environment is what a host may have of it.
+        // The host may have exactly the part of its starter's environment that this process has.
         command.arg(HOST).arg(runs);
         command
     };
@@ -47,14 +47,16 @@ pub fn guard_main(runs: &Path) -> Result<(), AgentError> {
         log_to(&run);
         let taken = || drop(send(&starter, TAKEN, &[]));
         match guard.watch(&run, &handed, taken)? {
-            // First the word, then the lock: whoever waits for the lock can count on us.
+            // First the word, then the lock: a process that waits for the lock can rely on the
+            // word.
             GuardEnd::HostFinished => drop(send(&starter, FREE, &[])),
             GuardEnd::HostDied(exit) => {
                 let meta = run.meta()?;
                 let given = handed.environment().unwrap_or_else(own_environment);
                 let starter = Starter::with_environment(given, Vec::new(), &meta.launch.redact_env);
                 let agents = Agents::of_run(home, &meta, starter)?;
-                // Whatever killed the host may have been meant for us: we take nothing more.
+                // The signal that killed the host may have been meant for this guard: it takes no
+                // more runs.
                 return finish::finish(&agents, &run, &exit, None, &mut || ());
             }
         }
@@ -63,7 +65,8 @@ pub fn guard_main(runs: &Path) -> Result<(), AgentError> {
     Ok(())
 }
 
-/// Others of the same user cannot look into this process: what it knows is more than its agent may.
+/// Keeps other processes of the same user from reading this process's memory: it knows more than
+/// its agent may.
 fn close_to_others() {
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).ok();
 }
@@ -94,11 +97,11 @@ pub fn host_main(runs: &Path) -> Result<(), AgentError> {
         bear_mark(&run);
         let given = handed.environment().unwrap_or_else(own_environment);
         supervise(&run, &home, &given, None)?;
-        // The guard has the lock, too, and lets go of it when it is told.
+        // The guard has the lock, too, and releases it when the word arrives.
         drop(handed);
         host_finished();
         if has_descendants() {
-            // Somebody who cannot be killed. Nobody may take it for a part of the next run.
+            // A process that cannot be killed. It must not count as a part of the next run.
             break;
         }
     }
@@ -121,13 +124,13 @@ pub fn keeper_main(dir: &Path) -> Result<(), AgentError> {
     Ok(())
 }
 
-/// What a host has that shares its process with others.
+/// The parts of a host that shares its process with others.
 pub struct Shared<'a> {
     /// The loop its agent shares with theirs.
     pub shared_loop: &'a dyn SharedLoop,
-    /// Where it is.
+    /// The parts of the host around the agent.
     pub premises: Premises<'a>,
-    /// What is held for its agent, if that has slept without a host.
+    /// The resources held for its agent, if the agent slept without a host.
     pub held: Option<HeldWhileParked>,
 }
 
@@ -140,14 +143,14 @@ impl fmt::Debug for Shared<'_> {
 /// A run whose agent sleeps and has no host.
 #[derive(Debug)]
 pub struct Asleep {
-    /// What its next host has to know.
+    /// The data its next host needs.
     pub parked: Parked,
-    /// What nobody else may have meanwhile.
+    /// The resources that no other process may take meanwhile.
     pub held: HeldWhileParked,
 }
 
-/// Is the host of `run` until everything is done, or until its agent sleeps and can do without one.
-/// `given` is the environment of whoever started it.
+/// Runs the host of `run` until everything is done, or until its agent sleeps and needs no host.
+/// `given` is the starter's environment.
 pub fn supervise(
     run: &RunDir,
     home: &Home,
@@ -237,10 +240,10 @@ pub fn supervise(
     }
 }
 
-/// How the hosts of this team's agents behave.
+/// The options of the hosts of this team's agents.
 fn host_options(agents: &Agents) -> HostOptions {
     let usual = HostOptions::default();
-    // One that is cut off has ended before its lease has.
+    // A host that is cut off has ended before its lease has.
     let (grace, look_every) = match agents.shared().map(SharedPlace::lease) {
         Some(lease) => (
             agents.grace().min(lease / 6),
@@ -258,8 +261,8 @@ fn host_options(agents: &Agents) -> HostOptions {
     }
 }
 
-/// What has to be there before the agent starts. What is missing is no fault of the agent's, which has
-/// not been there.
+/// Prepares everything that must exist before the agent starts. A failure here does not count
+/// against the agent, which has not run yet.
 fn prepare(
     meta: &Meta,
     config: Option<&Path>,
@@ -290,12 +293,12 @@ fn is_to_stop(run: &RunDir, meta: &Meta) -> bool {
     stop.is_ok_and(|stop| stop.is_some())
 }
 
-/// The end of a run whose tree could not be made. Whoever wanted it to end has that as the reason.
+/// The end of a run whose worktree could not be made. A request to end the run becomes the reason.
 fn without_tree(run: &RunDir, meta: &Meta, error: &AgentError) -> Exit {
     let why = error.to_string();
     let status = match error.is_passing() {
         true => ExitStatus::Lost,
-        // That is about the task, not about us.
+        // The error is about the task, not about ccb.
         false => ExitStatus::Failed,
     };
     if status == ExitStatus::Lost && is_to_stop(run, meta) {
@@ -307,7 +310,7 @@ fn without_tree(run: &RunDir, meta: &Meta, error: &AgentError) -> Exit {
     }
 }
 
-/// Where an agent with this environment finds programs.
+/// The directories in which an agent with this environment finds programs.
 fn path_of(env: &[(OsString, OsString)]) -> &OsStr {
     let path = env.iter().find(|(name, _)| name == "PATH");
     path.map_or(OsStr::new(""), |(_, path)| path.as_os_str())
@@ -323,5 +326,5 @@ pub fn open(dir: &Path) -> Result<(RunDir, Home), AgentError> {
     Ok((run, home))
 }
 
-/// How long a run may go without finishing after it ended, for those who wait for that.
+/// Maximum time between a run's end and its finish, for processes that wait for the finish.
 pub(super) const FINISHING: Duration = Duration::from_secs(60);

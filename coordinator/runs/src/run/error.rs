@@ -13,17 +13,17 @@ use crate::binding::BindingError;
 use crate::fleet::{FleetError, Gate};
 use crate::hooks::TreeHookError;
 
-/// Why something with an agent did not work.
+/// The errors of agents.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum AgentError {
-    /// Nobody is called that.
+    /// No agent has that name.
     #[error("there is no agent {given:?} in team {team}")]
     NotFound {
         given: String,
         team: String,
-        /// Who may have been meant.
+        /// The names the caller may have meant; `None` without a similar one.
         nearest: Option<String>,
     },
     /// Several are called that.
@@ -32,82 +32,82 @@ pub enum AgentError {
         given: String,
         candidates: Vec<String>,
     },
-    /// A name somebody has.
+    /// Another agent has the name.
     #[error("the name {name:?} is taken by agent {by}, which is running")]
     NameTaken { name: String, by: String },
-    /// As many run as may.
+    /// The maximum number of agents is running.
     #[error("{} running, and no more than {most} may run", store::counted(*running, "agent"))]
     TooMany { running: usize, most: usize },
     /// Too many were started within a minute.
     #[error("{} started within a minute, and no more may be", store::counted(usize::try_from(*most).unwrap_or(usize::MAX), "agent"))]
     TooFast {
         most: u32,
-        /// When the next may be started, RFC 3339.
+        /// The time of the next possible start, RFC 3339.
         until: String,
     },
     /// The team has used up what it may.
     #[error("{what}")]
     Spent {
-        /// Which limit, in words.
+        /// The limit, in words.
         what: String,
     },
-    /// A provider refuses, and everybody waits.
+    /// A provider refuses, and all agents wait.
     #[error("all agents are paused until {until}, because the provider refuses: {reason}")]
     Paused {
-        /// RFC 3339.
+        /// The end of the pause, RFC 3339.
         until: String,
-        /// What the provider said.
+        /// The provider's words.
         reason: String,
     },
-    /// A worker starts nobody.
+    /// A worker may not start agents.
     #[error("agent {id} is a worker, and a worker starts no agents")]
     Worker { id: String },
-    /// Its definition does not let it start others.
+    /// The agent's definition does not let it start others.
     #[error("agent {id} may not start agents: its definition does not allow the tool Agent")]
     NoAgent { id: String },
-    /// What is not running cannot be stopped.
+    /// An agent that is not running cannot be stopped.
     #[error("agent {id} is not running: it is {state}")]
     NotRunning { id: String, state: &'static str },
     /// A request that makes no sense.
     #[error("{0}")]
     Invalid(String),
-    /// What the repository brings along is not run unasked.
+    /// Hooks, setup and runtimes of a repository do not run until the user trusts them.
     #[error("{0}")]
     NotTrusted(String),
     /// It is still there.
     #[error("agent {id} does not end")]
     WillNotEnd { id: String },
-    /// Its guard did not come up.
+    /// The agent's guard did not start.
     #[error("agent {id} could not be started: {why}")]
     NotStarted { id: String, why: String },
     /// A run's files.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// The board.
+    /// An error of the board.
     #[error(transparent)]
     Board(#[from] BoardError),
-    /// A working tree.
+    /// An error of a worktree.
     #[error(transparent)]
     Tree(#[from] TreeError),
-    /// The mail.
+    /// An error of the mail.
     #[error(transparent)]
     Mail(#[from] MailError),
-    /// The roster.
+    /// An error of the roster.
     #[error(transparent)]
     Team(#[from] TeamError),
-    /// A task and its tree.
+    /// A task and its worktree.
     #[error(transparent)]
     Binding(#[from] BindingError),
     /// The team's account.
     #[error(transparent)]
     Fleet(#[from] FleetError),
-    /// A file.
+    /// An error of a file.
     #[error(transparent)]
     Store(#[from] store::StoreError),
 }
 
 impl AgentError {
-    /// Whether it says nothing about what was asked, only about the moment: something of the
+    /// True if it says nothing about what was asked, only about the moment: something of the
     /// engine's was killed, or a file could not be read or written.
     pub fn is_passing(&self) -> bool {
         match self {
@@ -120,8 +120,8 @@ impl AgentError {
         }
     }
 
-    /// Whether something could not be read or written, which concerns everybody and not only this
-    /// agent.
+    /// True if a file could not be read or written, which concerns all agents and not only this
+    /// one.
     pub fn is_broken(&self) -> bool {
         match self {
             Self::Board(error) => error.is_passing(),
@@ -132,12 +132,12 @@ impl AgentError {
         }
     }
 
-    /// Whether agents can be started again by themselves, only not now.
+    /// True if agents can start again later without help, but not now.
     pub(super) fn is_for_now(&self) -> bool {
         matches!(self, Self::Paused { .. } | Self::TooFast { .. })
     }
 
-    /// Why nothing can be started, if nothing can.
+    /// Fails if no agent can start.
     pub(super) fn check(gate: Gate) -> Result<(), Self> {
         match gate {
             Gate::Open => Ok(()),

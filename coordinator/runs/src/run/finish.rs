@@ -1,15 +1,15 @@
-//! Everything that has to happen when a run has ended, in order.
+//! The steps at the end of a run, in order.
 //!
-//! 1. It is written down how: `exit.json`, created by whoever is first. Who waits for the
-//!    result wakes up.
-//! 2. Its tasks: completed if that was its job and it did it, else free again.
-//! 3. Its tree: gone if nothing is in it, else kept. Its temporary files.
-//! 4. Its parent is told, once: by the one who waits for the result, or by a notification
+//! 1. ccb writes down how it ended: `exit.json`, created by the first process to do so. The caller
+//!    that waits for the result wakes up.
+//! 2. Its tasks: completed if that was its job and it did it, else released.
+//! 3. Its worktree: removed if it has no changes, else kept. Its temporary files.
+//! 4. Its parent gets one notification: from the caller that waits for the result, or as a message
 //!    whose id follows from the run.
 //! 5. The run is marked as settled.
 //!
-//! Host, guard, and whoever finds a run with nobody left do the same, and each step can be done
-//! again.
+//! Host, guard, and any process that finds an unsupervised run do the same, and each step can be
+//! repeated.
 
 use mailbox::{RunStatus, TaskNotification, TeammateTerminated, WorktreeLeft};
 use store::agent_id::LEAD;
@@ -25,10 +25,10 @@ use super::error::AgentError;
 use super::finish_tasks::{Settled, settle_tasks};
 use crate::fault;
 
-/// Finishes a run that ended like this, unless it is written down that it ended otherwise.
+/// Finishes a run that ended like this, unless `exit.json` already says otherwise.
 ///
-/// If the disk is full, what the agent printed makes room for how it ended. `seen` is what is in
-/// its tree, if somebody has looked since it ended.
+/// If the disk is full, what the agent printed makes room for how it ended. `seen` is the state of
+/// its worktree, if it was read after the run ended.
 pub(super) fn finish(
     agents: &Agents,
     run: &RunDir,
@@ -85,7 +85,8 @@ fn carry_out(
     }
     reached(fault::FINISH_TASKS);
     end_tree(agents, &mut meta, &exit, seen);
-    // Before anybody is told: from then on somebody else may be the last to see to the run.
+    // Before the parent gets the notification: from then on another process may be the last one
+    // that uses the run.
     if let Some(tmp) = &meta.tmp
         && let Err(error) = store::tree::delete(tmp)
     {
@@ -101,8 +102,8 @@ fn carry_out(
     Ok(())
 }
 
-/// What was proven without a commit is in the files of the directory the agent worked in: they
-/// are on the disk before the task is said to be done. A commit is, since it was made.
+/// Writes the files of the directory the agent worked in to the disk before the task is completed,
+/// because a proof without a commit rests on them. A commit is on the disk since it was made.
 fn sync_uncommitted(agents: &Agents, run: &RunDir, exit: &Exit) -> Result<(), AgentError> {
     let uncommitted = |proof: &Proof| proof.commit.is_none();
     if exit.status == ExitStatus::Completed && exit.proof.as_ref().is_some_and(uncommitted) {
@@ -115,8 +116,8 @@ fn sync_uncommitted(agents: &Agents, run: &RunDir, exit: &Exit) -> Result<(), Ag
     Ok(())
 }
 
-/// Writes down how far the run is. Under its lock, because somebody who has seen how it ended
-/// may write down that it has been told.
+/// Writes down the state of the run. Under the run's lock, because a process that has seen how it
+/// ended may write down that its parent was notified.
 fn note_end(run: &RunDir, exit: &Exit) -> Result<Meta, AgentError> {
     let lock = run.lock()?;
     let mut meta = run.meta()?;
@@ -128,7 +129,7 @@ fn note_end(run: &RunDir, exit: &Exit) -> Result<Meta, AgentError> {
     Ok(meta)
 }
 
-/// The end of a run whose agent could not even be started.
+/// The end of a run whose agent did not start.
 pub(super) fn failed_to_launch(meta: &Meta, status: ExitStatus, why: String) -> Exit {
     Exit {
         duration_ms: 0,
@@ -136,7 +137,7 @@ pub(super) fn failed_to_launch(meta: &Meta, status: ExitStatus, why: String) -> 
     }
 }
 
-/// What it used is the team's; if others wait for what becomes of it, they wait no longer.
+/// Adds the run's usage to the team's; agents that wait for this one's result stop waiting.
 fn settle_account(agents: &Agents, meta: &Meta, exit: &Exit) {
     let left = agents
         .fleet()
@@ -146,7 +147,7 @@ fn settle_account(agents: &Agents, meta: &Meta, exit: &Exit) {
     }
 }
 
-/// What a run's `meta.json` says besides about its task; gone when it is resumed.
+/// The key in a run's `meta.json` for a hook's veto on its task; removed when the run resumes.
 pub(super) const VETOED: &str = "taskVetoed";
 pub(super) const REFUSED: &str = "taskRefused";
 
@@ -154,18 +155,18 @@ fn said_of_task<'m>(meta: &'m Meta, key: &str) -> Option<&'m str> {
     meta.other.get(key).and_then(serde_json::Value::as_str)
 }
 
-/// Why a hook did not let the run's task be completed.
+/// The reason of a hook that refused to complete the run's task; `None` if no hook did.
 pub(super) fn task_vetoed(meta: &Meta) -> Option<&str> {
     said_of_task(meta, VETOED)
 }
 
-/// Why the board did not take what the run had to say about its task.
+/// The reason of the board for refusing the run's change of its task; `None` if it did not.
 pub fn task_refused(meta: &Meta) -> Option<&str> {
     said_of_task(meta, REFUSED)
 }
 
-/// Removes the run's tree if nothing is in it. What cannot be done now is no reason to keep the
-/// parent waiting: then the tree stays.
+/// Removes the run's worktree if it has no changes. A failure here is no reason to keep the parent
+/// waiting: then the worktree stays.
 fn end_tree(agents: &Agents, meta: &mut Meta, exit: &Exit, seen: Option<&Changes>) {
     let Some(mut tree) = meta.worktree.clone() else {
         return;
@@ -187,7 +188,7 @@ fn end_tree(agents: &Agents, meta: &mut Meta, exit: &Exit, seen: Option<&Changes
     let ended = (|| {
         let trees = agents.trees()?;
         let slug = Slug::new(&tree.name)?;
-        // Whoever made it may have died half way.
+        // The process that made it may have died half way.
         trees.settle(&slug)?;
         let ended = match seen {
             Some(seen) => trees.agent_left(&slug, seen.clone()),
@@ -208,7 +209,7 @@ fn end_tree(agents: &Agents, meta: &mut Meta, exit: &Exit, seen: Option<&Changes
             kept: true,
             why: why.unwrap_or_else(|| changes.describe()),
         },
-        // It was removed before, by us or by somebody else; or it was never made.
+        // It was removed before, by this run or by another process; or it was never made.
         Ok(Err(TreeError::NotFound { .. })) => {
             agents.forget_awaited(meta);
             match tree.outcome.take() {
@@ -226,7 +227,7 @@ fn end_tree(agents: &Agents, meta: &mut Meta, exit: &Exit, seen: Option<&Changes
     meta.worktree = Some(tree);
 }
 
-/// What a run came to that is kept under a name of its own, so that its tree is not needed: a
+/// The result of a run that is kept under a name of its own, so that its worktree is not needed: a
 /// commit that counts, or the one it began with.
 fn kept_commit(meta: &Meta, exit: &Exit) -> Option<Kept> {
     let name = meta.launch.prove.as_ref()?.keep_as.clone()?;
@@ -245,7 +246,7 @@ struct Kept {
     commit: String,
 }
 
-/// Keeps the commit, and gives the tree to whoever needs one next.
+/// Keeps the commit, and releases the worktree for the next agent that needs one.
 fn use_again(
     agents: &Agents,
     meta: &Meta,
@@ -254,7 +255,7 @@ fn use_again(
 ) -> Result<GivenBack, AgentError> {
     let trees = agents.trees()?;
     let slug = Slug::new(&tree.name)?;
-    // The board is asked: somebody may have said that it is not done after all.
+    // Asks the board, because the task may have been reopened.
     let task = removed_task(meta);
     let done = match task {
         Some(id) => agents.board().get(id)?.status == Status::Completed,
@@ -322,7 +323,7 @@ fn leave_team(agents: &Agents, meta: &Meta, exit: &Exit, settled: &Settled) {
     }
 }
 
-/// Sees to it that the parent is told, once.
+/// Makes sure that the parent gets one notification.
 fn tell(
     agents: &Agents,
     run: &RunDir,
@@ -330,7 +331,7 @@ fn tell(
     exit: &Exit,
     settled: &Settled,
 ) -> Result<(), AgentError> {
-    // Whoever waits for the result gives up under the same lock.
+    // A caller that waits for the result gives up under the same lock.
     let lock = run.lock()?;
     let told = run.meta()?.told;
     if !matches!(told, Some(Told::Delivered | Told::Posted | Told::Nobody)) {

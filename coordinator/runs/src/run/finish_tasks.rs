@@ -12,19 +12,19 @@ use super::error::AgentError;
 use crate::progress::{Others, Patience, Progress, judge, lost_too_often};
 use crate::shared_board::result_name;
 
-/// How long a remote that did not answer is left alone.
+/// Pause before sending again to a remote that did not answer.
 const SEND_AGAIN: Duration = Duration::from_millis(500);
 
-/// What became of a run's tasks.
+/// The result of settling a run's tasks.
 #[derive(Debug, Default)]
 pub(super) struct Settled {
     /// Tasks that are free again.
     pub(super) returned: Vec<Task>,
-    /// What is to be said about that.
+    /// The note for the parent, if there is one.
     pub(super) note: Option<String>,
-    /// Why a hook did not let the run's own task be completed.
+    /// The reason of a hook that refused to complete the run's own task; `None` if no hook did.
     pub(super) vetoed: Option<String>,
-    /// Why the board did not take what the run had to say about its own task.
+    /// The reason of the board for refusing the run's change of its own task; `None` if it did not.
     pub(super) refused: Option<String>,
 }
 
@@ -35,7 +35,7 @@ pub(super) fn settle_tasks(
     exit: &Exit,
 ) -> Result<Settled, AgentError> {
     let board = agents.board();
-    // A list nobody made is not made by looking.
+    // Reading must not create a task list that does not exist.
     if !board.exists() {
         return Ok(Settled::default());
     }
@@ -43,7 +43,8 @@ pub(super) fn settle_tasks(
     if let Some(id) = meta.task_id.as_ref().and_then(|id| id.parse().ok()) {
         match settle_own(agents, board, id, meta, exit, &mut settled) {
             Ok(()) => {}
-            // Somebody was faster, or it was taken away: then it is not ours to settle.
+            // Another process was faster, or the task was taken away: then this run must not settle
+            // it.
             Err(
                 error @ (BoardError::Refused { .. }
                 | BoardError::NotFound { .. }
@@ -55,7 +56,7 @@ pub(super) fn settle_tasks(
             Err(error) => return Err(error.into()),
         }
     }
-    // A look at every file would make the end of each agent slower, the longer the list is.
+    // Reading every file would make the end of each agent slower, the longer the list is.
     settled.returned.extend(board.release_run(&meta.agent_id)?);
     Ok(settled)
 }
@@ -75,11 +76,10 @@ fn settle_own(
         force: false,
     };
     let prove = &meta.launch.prove;
-    // A model says by itself what it has done, unless somebody wants to see it; a command
-    // cannot.
+    // A model reports its own result, unless a check is required; a command cannot.
     let ours = prove.is_some() || !meta.runtime.kind.has_model();
-    // One that was stopped, or may not go on for now, says nothing about the task; one that
-    // reached its own limit does, where somebody counts.
+    // A run that was stopped, or may not continue for now, says nothing about the task; one that
+    // reached its own limit does, where attempts are counted.
     let told_nothing = match exit.reason {
         Some(ExitReason::Quota) => true,
         Some(ExitReason::Limit) => prove.is_none(),
@@ -106,7 +106,7 @@ fn settle_own(
                 }
             }
         }
-        // Its agent has not been there: whatever happened, happened to us.
+        // Its agent has not run: the engine failed.
         ExitStatus::Lost if meta.host.is_none() => return Ok(()),
         ExitStatus::Failed | ExitStatus::Lost if !told_nothing => {
             exit.error.clone().unwrap_or_else(|| exit.text())
@@ -123,7 +123,7 @@ fn settle_own(
         // A remote that is not there says nothing about the task.
         counts: exit.status != ExitStatus::Lost
             && !unpublished.as_ref().is_some_and(TreeError::is_passing),
-        // As the agent left it: whatever becomes of its tree comes later.
+        // As the agent left it: the worktree changes only later.
         tree: worktrees::fingerprint_of(&meta.cwd),
         at: String::new(),
         work: None,
@@ -152,9 +152,9 @@ fn settle_own(
     Ok(())
 }
 
-/// Why a task that was done is not completed.
+/// The reason why a finished task is not completed.
 struct NotCompleted {
-    /// What the hook, or the file that names hooks, said.
+    /// The reason from the hook, or from the file that names hooks.
     reason: String,
     /// The same as what went wrong with the attempt.
     why: String,
@@ -188,8 +188,8 @@ fn complete_own(
     }
 }
 
-/// Sends the run's commit to the remote that other machines get it from, where several share the
-/// board. One that does not answer is asked again for as long as the run holds its task.
+/// Sends the run's commit to the remote that other machines get it from, if several share the
+/// board. Retries a remote that does not answer for as long as the run holds its task.
 fn published(agents: &Agents, id: TaskId, meta: &Meta, exit: &Exit) -> Result<(), TreeError> {
     let Some(place) = agents.shared() else {
         return Ok(());
@@ -216,7 +216,7 @@ fn published(agents: &Agents, id: TaskId, meta: &Meta, exit: &Exit) -> Result<()
     }
 }
 
-/// What became of the agents of other tasks since then.
+/// The results of other tasks' agents since then.
 fn others_since(agents: &Agents, own: &Meta, since: &str) -> Others {
     let mut others = Others::default();
     let Ok((listed, _)) = agents.list() else {
@@ -235,7 +235,7 @@ fn others_since(agents: &Agents, own: &Meta, since: &str) -> Others {
     others
 }
 
-/// What a task's result says about the run that did it.
+/// The part of a task's result that comes from the run that did it.
 fn result(meta: &Meta, proof: &Proof) -> Option<TaskResult> {
     let tree = meta.worktree.as_ref().filter(|_| proof.commit.is_some());
     Some(TaskResult {

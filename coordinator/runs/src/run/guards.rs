@@ -23,19 +23,19 @@ use swarm::starter;
 use crate::env::OWN_PROGRAM;
 use crate::identity::GUARD;
 
-/// What a guard says when it has taken a run.
+/// The message of a guard that has taken a run.
 pub(super) const TAKEN: &[u8] = b"taken";
-/// What it says when nothing is left to do for that run.
+/// The message of a guard that has finished its run.
 pub(super) const FREE: &[u8] = b"free";
 
-/// How long a guard without a run is kept.
+/// Maximum time a guard without a run is kept.
 const KEPT_FOR: Duration = Duration::from_secs(10);
 
 /// A guard that may see to another run.
 #[derive(Debug)]
 struct Kept {
     socket: OwnedFd,
-    /// Since when it has no run; not set while it has one.
+    /// The time when it became free; `None` while it has a run.
     free_since: Option<Instant>,
 }
 
@@ -44,7 +44,7 @@ struct Kept {
 pub(super) struct Guards(Mutex<Vec<Kept>>);
 
 impl Guards {
-    /// One that has no run, for the caller alone.
+    /// A guard without a run, for the caller alone.
     fn take(&self) -> Option<OwnedFd> {
         let mut kept = self.look();
         let free = kept.iter().rposition(|it| it.free_since.is_some())?;
@@ -63,7 +63,7 @@ impl Guards {
         self.look().retain(|it| !it.free_since.is_some_and(over));
     }
 
-    /// All that are left, with what they have said since the last look.
+    /// All guards that are left, with their messages since the last read.
     fn look(&self) -> MutexGuard<'_, Vec<Kept>> {
         let mut kept = self.lock();
         kept.retain_mut(|it| {
@@ -85,16 +85,16 @@ impl Guards {
     }
 }
 
-/// Whether something was said, or nobody is there any more.
+/// True if a message has arrived, or the other end is closed.
 fn is_ready(socket: &OwnedFd) -> bool {
     let mut fds = [PollFd::new(socket, PollFlags::IN)];
     let now = Timespec::default();
     rustix::event::poll(&mut fds, Some(&now)).is_ok_and(|count| count > 0)
 }
 
-/// Gives the run to a guard and waits until that has handed it on, or dies. `environment` is handed over
-/// where nobody else can see it; the guard's own shows next to nothing. If there are `guards`, one of
-/// them is used, and stays for the next run.
+/// Gives the run to a guard and waits until the guard has passed it on, or dies. `environment` is
+/// handed over where no other process can see it; the guard's own shows next to nothing. If there
+/// are `guards`, one of them is used, and kept for the next run.
 pub(super) fn start_guard(
     guards: Option<&Guards>,
     run: &RunDir,
@@ -126,7 +126,7 @@ pub(super) fn start_guard(
     let not_started = |error| format!("its guard could not be started: {error}");
     let (socket, mut guard) = new_guard(run, environment).map_err(not_started)?;
     if handed.send(&socket).is_ok() && was_taken(&socket) {
-        // It is waited for by whoever is left when we are gone, or by the next call.
+        // The guard is reaped by the process that inherits it, or by the next call.
         reap_later(guard);
         if let Some(guards) = guards {
             guards.keep(socket);
@@ -147,7 +147,7 @@ fn new_guard(run: &RunDir, environment: &[(OsString, OsString)]) -> io::Result<(
     let guard = Command::new(OWN_PROGRAM)
         .arg(GUARD)
         .arg(run.runs_dir())
-        // Nothing it does depends on it, and nobody's directory is kept busy by it.
+        // The guard does not depend on its directory, and keeps no other directory busy.
         .current_dir(Path::new("/"))
         .stdin(Stdio::from(theirs))
         .stdout(Stdio::null())
@@ -158,7 +158,7 @@ fn new_guard(run: &RunDir, environment: &[(OsString, OsString)]) -> io::Result<(
     Ok((ours, guard))
 }
 
-/// A process that starts many runs must not collect the remains of those that have ended.
+/// A process that starts many runs must not collect zombies of ended ones.
 pub(super) fn reap_later(guard: Child) {
     static GUARDS: Mutex<Vec<Child>> = Mutex::new(Vec::new());
     let mut guards = GUARDS.lock().unwrap_or_else(PoisonError::into_inner);

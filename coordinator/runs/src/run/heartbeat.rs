@@ -1,5 +1,5 @@
-//! Where the board is in a database, nobody there sees whether a run is alive: it says so itself,
-//! again and again. One that is cut off stops before others are given its tasks.
+//! Renews the lease of a run whose board is in a database, because the board cannot see if the run
+//! is alive. A run that is cut off stops before its tasks are given to others.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::time::{ClockId, clock_gettime};
 use taskboard::{Board, TaskId};
 
-/// So many times within a lease is it renewed.
+/// Number of renewals within a lease.
 const TIMES: u32 = 4;
 /// The last part of a lease is for stopping: one in so many.
 const TO_STOP: u32 = 3;
@@ -23,25 +23,25 @@ pub struct Heartbeat {
     thread: Option<JoinHandle<()>>,
 }
 
-/// What the board said last.
+/// The board's last answer.
 #[derive(Debug)]
 struct Held {
-    /// Until when what it said holds, by a clock that does not stop when the machine sleeps.
+    /// The end of the answer's validity, by a clock that does not stop when the machine sleeps.
     until: Duration,
-    /// The tasks and their tokens; none before it was asked.
+    /// The tasks and their tokens; `None` before the first answer.
     tasks: Option<Vec<(TaskId, u64)>>,
-    /// Why it said nothing since.
+    /// The error of the last failed requests; `None` if the last one succeeded.
     trouble: Option<String>,
 }
 
-/// What is known of a task that was claimed.
+/// The state of a task that was claimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// It is the holder's.
     Held,
-    /// The board does not say so any more; it may be done.
+    /// The board no longer records the claim; the task may be done.
     NotHeld,
-    /// The board cannot be asked, and soon somebody else may have it.
+    /// The board does not answer, and soon another agent may have the task.
     CutOff(String),
 }
 
@@ -75,7 +75,7 @@ impl Heartbeat {
         }
     }
 
-    /// How things stand with a task that was claimed with this token.
+    /// The state of a task that was claimed with this token.
     pub(super) fn standing(&self, id: TaskId, token: u64) -> Standing {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if now() + self.lease / TO_STOP >= held.until {
@@ -93,7 +93,8 @@ impl Heartbeat {
 impl Drop for Heartbeat {
     fn drop(&mut self) {
         self.over = None;
-        // It may be waiting for a database that does not answer, which nobody has to wait for.
+        // The thread may be waiting for a database that does not answer, and the end of the run
+        // must not wait for it.
         if let Some(thread) = self.thread.take().filter(JoinHandle::is_finished) {
             thread.join().ok();
         }
@@ -101,7 +102,7 @@ impl Drop for Heartbeat {
 }
 
 fn beat(board: &Board, holder: &str, lease: Duration, state: &Mutex<Held>) {
-    // The lease counts from before it was asked for: nobody knows how long the way took.
+    // The lease counts from before the request, because the time the request took is unknown.
     let asked = now();
     let milliseconds = i64::try_from(lease.as_millis()).unwrap_or(i64::MAX);
     let renewed = board.renew(holder, milliseconds);

@@ -1,5 +1,6 @@
-//! Whether an agent kept to what it may do, as far as it can be seen when it has ended: one that
-//! only reads has changed nothing, and nobody's work is where nobody looks.
+//! Checks that an agent kept to its rights, as far as that is visible when it has ended: an agent
+//! that only reads has changed nothing, and no agent has left work in a place that ccb does not
+//! check.
 
 use std::path::Path;
 
@@ -9,22 +10,23 @@ use worktrees::{Stray, TreeSnapshot};
 
 use super::agents::Agents;
 
-/// How many names of files are said.
+/// Maximum number of file names shown.
 const SHOWN: usize = 5;
 /// The longest transcript that is searched for a name.
 const SEARCHED: u64 = 32 << 20;
 
-/// What has to be known before an agent starts.
+/// The state to record before an agent starts.
 #[derive(Debug, Default)]
 pub(super) struct Before {
-    /// What is in the tree of one that may not change it.
+    /// The worktree's content, for an agent that may not change it; `None` for others.
     tree: Option<TreeSnapshot>,
-    /// Its program is kept from writing, not only told.
+    /// True if the system keeps the agent's program from writing, and not only its instructions.
     held: bool,
 }
 
 impl Before {
-    /// Looks before the agent of `meta` starts. `held`: its program can be kept from writing.
+    /// Records the state before the agent of `meta` starts. `held` is true if the system can keep
+    /// its program from writing.
     pub(super) fn look(meta: &Meta, held: bool) -> Self {
         let read_only = meta.launch.reach.is_read_only();
         let tree = read_only.then(|| TreeSnapshot::take(&meta.cwd)).flatten();
@@ -37,9 +39,9 @@ impl Before {
         judge_strays(agents, run, meta, exit);
     }
 
-    /// One that may only read and has changed something has failed. In a directory that others
-    /// use as well it may have been somebody else: there a program that cannot write is not
-    /// suspected, and where others were at work it is only said.
+    /// Fails an agent that may only read and has changed a file. In a directory that others use as
+    /// well, another agent may have done it: there a program that cannot write is not suspected,
+    /// and if others were active the change is only reported.
     fn judge_tree(&self, agents: &Agents, meta: &Meta, exit: &mut Exit) {
         let Some(before) = &self.tree else {
             return;
@@ -89,7 +91,7 @@ fn fail(exit: &mut Exit, why: String) {
     }
 }
 
-/// Says which trees and branches came into being during the run. If what should be the agent's
+/// Says which worktrees and branches came into being during the run. If what should be the agent's
 /// result is unchanged and such a branch has commits, its work is there and not in the result.
 fn judge_strays(agents: &Agents, run: &RunDir, meta: &Meta, exit: &mut Exit) {
     let Some(since) = parse_rfc3339(&meta.started_at) else {
@@ -149,7 +151,7 @@ fn words(stray: &Stray, its_own: bool, main: &Path) -> String {
     format!("{made} with {commits} not in its result; look: {look}")
 }
 
-/// Whether nobody else of the team was at work in the repository during this life.
+/// True if no other agent of the team was active in the repository during this life.
 fn is_alone(agents: &Agents, meta: &Meta) -> bool {
     let Ok((listed, _)) = agents.list() else {
         return false;
@@ -162,7 +164,7 @@ fn is_alone(agents: &Agents, meta: &Meta) -> bool {
     others.count() == 0
 }
 
-/// Whether what the agent said or did names the tree or the branch.
+/// True if what the agent said or did names the worktree or the branch.
 fn is_named(run: &RunDir, stray: &Stray) -> bool {
     let file = run.transcript_path();
     let small = std::fs::metadata(&file).is_ok_and(|meta| meta.len() <= SEARCHED);

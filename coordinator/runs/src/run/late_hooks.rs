@@ -1,4 +1,4 @@
-//! What hooks say that nobody waited for: told by mail.
+//! Sends the output of asynchronous hooks by mail.
 
 use mailbox::{Body, Draft, MailOptions, Mailbox, Priority};
 use store::agent_id::LEAD;
@@ -11,7 +11,7 @@ use swarm::starter::Starter;
 use super::{AgentError, Agents};
 use crate::hooks::Tell;
 
-/// Runs hooks for another process, which it hears of on standard input.
+/// Runs hooks for another process, as standard input says.
 pub fn hooks_main() -> Result<(), AgentError> {
     let worked = work(|tell: &Tell, late| {
         if let Err(error) = told(tell, late) {
@@ -21,7 +21,7 @@ pub fn hooks_main() -> Result<(), AgentError> {
     worked.map_err(|error| AgentError::Invalid(format!("hooks: {error}")))
 }
 
-/// A hook's words, as the one who is told sees them.
+/// A hook's words, as their receiver sees them.
 fn words(late: &Late) -> Option<(String, String)> {
     let said = late.answer.in_words()?;
     let (event, command) = (late.hook.event.as_str(), &late.hook.command);
@@ -37,7 +37,8 @@ fn told(tell: &Tell, late: &Late) -> Result<(), AgentError> {
     let home = Home::new(tell.home.clone())?;
     let team = Name::new("team", &tell.team)?;
     let lead = Name::new("agent", LEAD)?;
-    // Whoever caused it is woken if the hook says so; else the lead hears of it some time.
+    // The agent that caused it is woken if the hook says so; else the lead gets the message at some
+    // time.
     if let (true, Some(run)) = (late.wakes, &tell.run) {
         let runs = home.team(&team).join("runs");
         let meta = RunDir::new(&runs, run).meta()?;

@@ -1,8 +1,8 @@
-//! Agents: started, waited for, written to, stopped, resumed; and what has to happen when one
-//! ends, whoever notices.
+//! Agents: started, waited for, written to, stopped, resumed; and the steps when one ends,
+//! whichever process notices.
 //!
 //! `swarm` knows how to supervise a process. Here it is put together with tasks, mail and
-//! trees: the ports a host needs, the entry points of guard and host, and everything a person
+//! worktrees: the ports a host needs, the entry points of guard and host, and everything a person
 //! or a model can do with agents.
 //!
 //! # A run's life

@@ -8,35 +8,36 @@ use swarm::run::RunDir;
 
 use super::error::AgentError;
 
-/// Below what systems give out by themselves.
+/// The first port; below the range that systems assign automatically.
 const FIRST: u16 = 12_000;
-/// How many ports a run has.
+/// Number of ports of a run.
 const SIZE: u16 = 10;
-/// How many runs can have some.
+/// Maximum number of runs with ports.
 const BLOCKS: usize = 2_000;
-/// So many blocks are looked at for each that is given out, and freed if their runs have ended. More
-/// than one, so that the file is about as long as there are runs, not as there ever were.
+/// Number of blocks to check for each block that is assigned; those whose runs have ended are
+/// freed. More than one, so that the length of the file follows the number of present runs, not of
+/// all past ones.
 const LOOKED_AT: usize = 4;
 
-/// Which run has which block; the content of `<home>/ccb/ports.json`.
+/// The runs and their blocks; the content of `<home>/ccb/ports.json`.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Blocks {
-    /// Where the search begins.
+    /// The block at which the search begins.
     next: usize,
-    /// Where it is looked next for blocks of runs that have ended.
+    /// The block at which the next check for ended runs begins.
     #[serde(default)]
     looked: usize,
     /// The directories of the runs.
     taken: std::collections::BTreeMap<usize, String>,
 }
 
-/// The first port of a block no other living run has; none if all are taken.
+/// The first port of a block that no other living run has; `None` if all are taken.
 pub(super) fn take(home: &Home, run: &RunDir) -> Result<Option<u16>, AgentError> {
     let dir = home.path().join("ccb");
     create_private_dir(&dir)?;
     let _lock = FileLock::exclusive(&dir.join("ports.lock"), "the ports", DEFAULT_TIMEOUT)?;
     let path = dir.join("ports.json");
-    // Whoever cannot read it starts anew: at worst two runs get the same ports.
+    // A process that cannot read the file starts anew: at worst two runs get the same ports.
     let bytes = atomic::read(&path)?.unwrap_or_default();
     let mut blocks: Blocks = serde_json::from_slice(&bytes).unwrap_or_default();
     blocks.free_some();
@@ -68,7 +69,7 @@ impl Blocks {
     }
 }
 
-/// Whether nobody sees to the run in this directory any more.
+/// True if the run in this directory has no supervisor any more.
 fn has_ended(dir: &str) -> bool {
     let run = RunDir::at(std::path::Path::new(dir));
     run.is_none_or(|run| !run.is_alive().unwrap_or(true))

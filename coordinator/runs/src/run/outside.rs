@@ -1,7 +1,7 @@
-//! Clients that take part from outside: agents that somebody else runs, with our server.
+//! Clients that take part from outside: agents that another program runs, with ccb's server.
 //!
-//! What such a client claims is its own as long as its server holds a lock, which the kernel
-//! lets go when that process is gone. Then its tasks are free again, and the lead is told.
+//! A client owns the tasks it claims as long as its server holds a lock, which the kernel releases
+//! when that process is gone. Then its tasks are free again, and the lead gets a message.
 
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ use super::agents::Agents;
 use super::error::AgentError;
 use super::heartbeat::Heartbeat;
 
-/// What the ids of such clients begin with, where others have the id of a run.
+/// The prefix of the ids of such clients; other agents have the id of a run.
 const PREFIX: &str = "outside-";
 
 /// A client, for as long as it is there.
@@ -24,9 +24,9 @@ const PREFIX: &str = "outside-";
 pub struct Outside {
     id: String,
     agents: Agents,
-    /// Given back before it is settled.
+    /// The lock of the client; released before the client is settled.
     lock: Option<FileLock>,
-    /// Says that it is there, where others cannot see it.
+    /// Renews the client's leases, for boards in a database; `None` for files.
     heartbeat: Option<Heartbeat>,
 }
 
@@ -48,14 +48,13 @@ impl Drop for Outside {
 }
 
 impl Agents {
-    /// A client that is `name` in the team from now on, until the result is dropped or the
-    /// process is gone.
+    /// Joins the team as the client `name`, until the caller drops the result or its process ends.
     pub fn join_outside(&self, name: &Name) -> Result<Outside, AgentError> {
         let id = format!("{PREFIX}{}", uuid::Uuid::new_v4());
         let dir = self.outside_dir();
         create_private_dir(&dir)?;
         let lock = FileLock::try_exclusive(&dir.join(format!("{id}.lock")))?;
-        // Whoever finds this without a lock beside it would settle it at once.
+        // A process that finds this without a lock beside it would settle it at once.
         atomic::replace(
             &dir,
             &dir.join(&id),
@@ -70,7 +69,7 @@ impl Agents {
         })
     }
 
-    /// Whether whoever holds a lease is there: an agent of ours, or a client.
+    /// True if the holder of a lease is alive: an agent of the team, or a client.
     pub fn is_holder_alive(&self, holder: &str) -> Result<bool, AgentError> {
         match holder.starts_with(PREFIX) {
             true => Ok(is_held(&self.outside_dir().join(format!("{holder}.lock")))?),
@@ -96,7 +95,7 @@ impl Agents {
         Ok(())
     }
 
-    /// Does so for one. Can be done again by somebody else if it is cut short.
+    /// Settles one client. Another process can repeat it if it is cut short.
     fn settle_outside(&self, id: &str) -> Result<(), AgentError> {
         let file = self.outside_dir().join(id);
         let Some(name) = atomic::read(&file)? else {

@@ -1,5 +1,5 @@
-//! An agent's program asks whether it may use a tool: what is answered at once, and who is asked
-//! about the rest.
+//! An agent's program asks if it may use a tool: the questions with an immediate answer, and the
+//! receiver of the rest.
 
 use std::time::Duration;
 
@@ -14,13 +14,13 @@ use super::services::{RunServices, name, port};
 use super::usual_work::{is_usual, what_it_would_do};
 use crate::session_file::SessionFile;
 
-/// How long a question waits for its answer.
+/// Maximum time to wait for an answer to a question.
 const QUESTION_DEADLINE: Duration = Duration::from_secs(120);
 
 impl RunServices {
-    /// Asks whoever can answer whether the agent may use a tool, or answers itself.
+    /// Asks the lead or the person at the terminal if the agent may use a tool, or answers itself.
     pub(super) fn ask_for(&self, tool: &str, input: &Value) -> Result<Asked, ServiceError> {
-        // One that has no tools of its own gets none by asking, and one that reads does not
+        // An agent without tools of its own gets none by asking, and one that only reads does not
         // write by asking.
         let plan = &self.meta.launch;
         if plan.grants.is_some() {
@@ -58,8 +58,8 @@ impl RunServices {
         Ok(Asked::Waiting(asked.map_err(port)?.id))
     }
 
-    /// Whether somebody is there who can answer a question: a lead that reads its mail, or a
-    /// person at the session's terminal.
+    /// True if an agent or a person can answer a question: a lead that reads its mail, or a person
+    /// at the session's terminal.
     fn somebody_answers(&self, mailbox: &Mailbox, who: &Name) -> bool {
         let itself = self.meta.address() == who.as_str();
         let read = || !itself && somebody_reads(mailbox, who);
@@ -76,15 +76,14 @@ impl RunServices {
     }
 }
 
-/// Whether a tool that is asked about changes no files here: it looks something up, or belongs
-/// to a server.
+/// True if a tool changes no files here: it looks something up, or belongs to a server.
 fn only_looks(tool: &str) -> bool {
     let plain: String = tool.chars().filter(char::is_ascii_alphanumeric).collect();
     let looks = ["read", "webfetch", "websearch", "googlewebsearch"];
     tool.starts_with("mcp_") || looks.contains(&plain.to_lowercase().as_str())
 }
 
-/// Whether somebody is there to answer.
+/// True if an agent or a person reads this inbox and can answer.
 fn somebody_reads(mailbox: &Mailbox, who: &Name) -> bool {
     let inbox = mailbox.inbox(who);
     inbox.is_ok_and(|inbox| inbox.has_reader().unwrap_or(false))

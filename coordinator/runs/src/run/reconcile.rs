@@ -1,4 +1,4 @@
-//! Seeing to runs nobody sees to any more.
+//! Finishes runs that have no supervisor any more.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,24 +12,25 @@ use super::agents::Agents;
 use super::error::AgentError;
 use super::finish;
 
-/// How long what is left of a run may take to die.
+/// Maximum time for the remains of a run to die.
 const DYING: Duration = Duration::from_secs(10);
 
-/// A run that was found with nobody left to finish it.
+/// A run that had no process left to finish it.
 #[derive(Debug, Clone)]
 pub struct Settled {
-    /// The agent.
+    /// The agent's id.
     pub id: String,
-    /// How it ended.
+    /// The run's status at its end; `None` if that is unknown.
     pub status: Option<ExitStatus>,
 }
 
 impl Agents {
-    /// Sees to a dead run of which nobody can read what it was: what is left of it is ended, its
-    /// tasks are free again, its tree goes if nothing is in it, its files are kept aside. Returns
-    /// where. The caller has taken the run.
+    /// Settles a dead run whose record is unreadable: ends its remaining processes, releases its
+    /// tasks, removes its worktree if it has no changes, and keeps its files aside. Returns the
+    /// path of these files. The caller has taken the run.
     pub fn set_run_aside(&self, run: &RunDir) -> Result<PathBuf, AgentError> {
-        // Nobody knows how old it is, so only its environment tells what belongs to it.
+        // The age of the run is unknown, so only the environment of a process tells that it belongs
+        // to the run.
         let left = sweep(run.id(), None, DYING);
         if !left.is_empty() {
             tracing::error!(id = run.id(), ?left, "processes of the run do not die");
@@ -45,9 +46,8 @@ impl Agents {
         Ok(run.set_aside(&self.runs.with_file_name(".ccb").join("unreadable"))?)
     }
 
-    /// Finishes every run whose guard and host are gone before it was finished: ends what is
-    /// left of it, gives its tasks back, tells its parent. Costs next to nothing when there is
-    /// none.
+    /// Finishes every run whose guard and host died before they finished it: ends its remaining
+    /// processes, releases its tasks, notifies its parent. Costs next to nothing if there is none.
     pub fn reconcile(&self) -> Result<Vec<Settled>, AgentError> {
         let mut settled = Vec::new();
         self.settle_outsiders()?;
@@ -60,20 +60,21 @@ impl Agents {
         Ok(settled)
     }
 
-    /// Finishes the run with this id, if nobody else does; says how it ended.
+    /// Finishes the run with this id, unless another process does; returns its status.
     pub fn reconcile_run(&self, id: &str) -> Result<Option<ExitStatus>, AgentError> {
         let settled = self.reconcile_one(&self.run(id))?;
         Ok(settled.and_then(|settled| settled.status))
     }
 
-    /// Finishes one run, if nobody else does.
+    /// Finishes one run, unless another process does.
     pub(super) fn reconcile_one(&self, run: &RunDir) -> Result<Option<Settled>, AgentError> {
-        // Having this lock is supervising the run: nobody else finishes it, nobody resumes it.
+        // This lock makes the process the run's supervisor: no other process finishes or resumes
+        // it.
         let held = match run.take() {
             Ok(held) => held,
             Err(RunError::Running { .. }) => return Ok(None),
             Err(_) if !run.path().is_dir() => {
-                // Whoever gave it up died between deleting it and saying so.
+                // The process that gave the run up died between deleting it and saying so.
                 run.settle()?;
                 return Ok(None);
             }
@@ -85,7 +86,7 @@ impl Agents {
         let meta = match run.meta() {
             Ok(meta) => meta,
             Err(RunError::NotFound { .. }) => {
-                // Nobody came further than its directory.
+                // The start came no further than the run's directory.
                 drop(held);
                 store::tree::delete(run.path())?;
                 run.settle()?;
@@ -97,13 +98,13 @@ impl Agents {
                 return Ok(None);
             }
             Err(error) => {
-                // What cannot be read cannot be finished; it must not keep others from being.
+                // An unreadable run cannot be finished; it must not keep ccb from finishing others.
                 tracing::warn!(id = run.id(), %error, "a run cannot be settled");
                 return Ok(None);
             }
         };
         if let Err(RunError::Corrupt { .. }) = run.exit(meta.life) {
-            // As if nobody had come to write it: then nothing is taken for done.
+            // As if it was never written: then nothing counts as done.
             run.put_damaged_exit_aside()?;
         }
         let agents = Self::of_run(self.at.home.clone(), &meta, self.starter.clone())?;

@@ -1,4 +1,4 @@
-//! Writing to an agent: one that runs gets the message, one that has ended goes on.
+//! Writing to an agent: an agent that runs gets the message, an agent that has ended resumes.
 
 use std::time::Duration;
 
@@ -16,22 +16,22 @@ use super::finish::{REFUSED, VETOED};
 use super::start::Launched;
 use crate::fault;
 
-/// How long an agent that is about to end may take to do so.
+/// Maximum time for an agent to end that is about to.
 const ENDING: Duration = Duration::from_secs(60);
 
-/// What became of a message to an agent.
+/// The result of sending a message to an agent.
 #[derive(Debug)]
 pub struct Sent {
-    /// The message.
+    /// The message as it was sent.
     pub posted: Posted,
-    /// As the agent was.
+    /// The agent's record when the message was sent.
     pub meta: Meta,
-    /// It had ended, and goes on because of the message.
+    /// True if the agent had ended, and resumes because of the message.
     pub resumed: bool,
 }
 
 impl Agents {
-    /// Sends `text` to an agent. One that has ended is resumed with it.
+    /// Sends `text` to an agent. An agent that has ended resumes with it.
     pub fn send(
         &self,
         meta: &Meta,
@@ -104,7 +104,7 @@ impl Agents {
         Ok(self.mailbox().send(&draft)?)
     }
 
-    /// Lets an agent that has ended go on. None if somebody else has just done so.
+    /// Resumes an agent that has ended. None if another process has just done so.
     pub fn resume(&self, run: &RunDir, background: bool) -> Result<Option<Launched>, AgentError> {
         self.reconcile_one(run)?;
         let held = match run.take() {
@@ -143,12 +143,12 @@ impl Agents {
         }))
     }
 
-    /// What a run had and has no more.
+    /// Gives a run back the resources it lost at its end.
     fn equip_again(&self, run: &RunDir, meta: &mut Meta) -> Result<(), AgentError> {
         if let Some(task) = meta.task_id.as_ref().and_then(|id| id.parse().ok()) {
             match self.claim(task, meta) {
                 Ok(()) => {}
-                // Somebody else has it, or it is done: the conversation can go on without.
+                // Another agent has it, or it is done: the conversation can continue without it.
                 Err(AgentError::Board(
                     BoardError::Refused { .. } | BoardError::NotFound { .. },
                 )) => (meta.task_id, meta.token) = (None, None),
@@ -157,7 +157,7 @@ impl Agents {
         }
         if let Some(tree) = &meta.worktree {
             let set_up = serde_json::from_value(tree.set_up.clone()).unwrap_or_default();
-            // One that was never made starts where it was to start.
+            // A worktree that was never made starts from its planned commit.
             let base = tree.make_from.clone().map_or(Base::Head, Base::Given);
             self.make_tree(base, set_up, CreateMode::Resume, meta)?;
         }

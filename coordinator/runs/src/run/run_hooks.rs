@@ -13,7 +13,7 @@ use crate::hooks::{Surrounding, not_trusted_words};
 /// Variables that say where an agent belongs; its hooks belong there, too.
 const BELONGS: &[&str] = &["CLAUDE_CODE_TASK_LIST_ID", "CLAUDE_CODE_TEAM_NAME"];
 
-/// What a host needs to know to run hooks.
+/// The data a host needs to run hooks.
 #[derive(Debug)]
 pub(super) struct RunHooks {
     cwd: PathBuf,
@@ -63,8 +63,8 @@ impl RunHooks {
         }
     }
 
-    /// The hooks for `event` as they are now: settings may change while an agent runs, and what
-    /// it does in its tree must not become what the user trusted.
+    /// The hooks for `event` as they are now: settings may change while an agent runs, and what it
+    /// does in its worktree must not become what the user trusted.
     pub(super) fn call(&self, event: HookEvent, agents: &Agents) -> HookCall {
         let around = Surrounding::of(agents.directory());
         let around = Surrounding {
@@ -77,7 +77,7 @@ impl RunHooks {
             return HookCall::default();
         }
         let granted = around.granted(agents.home(), agents.lock_timeout());
-        // What a teammate is has no say in whether it is idle.
+        // A teammate's type does not matter for its idle hooks.
         let agent_type = match event {
             HookEvent::TeammateIdle => None,
             _ => Some(self.agent_type.as_str()),
@@ -107,8 +107,8 @@ impl RunHooks {
     }
 }
 
-/// Whether what the repository configures for the agent's program may take effect: there is
-/// something, and the user trusts it as it is in the agent's own tree.
+/// True if what the repository configures for the agent's program may take effect: there is
+/// something, and the user trusts it as it is in the agent's own worktree.
 pub(super) fn program_trusted(agents: &Agents, meta: &Meta) -> bool {
     let around = Surrounding {
         tree: Surrounding::of(&meta.cwd).tree,

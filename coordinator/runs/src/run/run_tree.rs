@@ -1,4 +1,4 @@
-//! The working tree of a run: made by whoever starts the agent, or by its host.
+//! The worktree of a run: made by the process that starts the agent, or by its host.
 
 use store::fault::reached;
 use swarm::run::{Meta, RunDir, TreeOf};
@@ -11,7 +11,7 @@ use crate::binding::Binder;
 use crate::fault;
 
 impl Agents {
-    /// Makes the run's tree, or makes it again, and binds its task to it.
+    /// Makes the run's worktree, or makes it again, and binds its task to it.
     pub(super) fn make_tree(
         &self,
         base: Base,
@@ -22,7 +22,7 @@ impl Agents {
         let trees = self.trees()?;
         self.create_tree(&trees, (base, mode), set_up, Use::Later, meta)?;
         if let (true, Some(name)) = (meta.teammate, &meta.name) {
-            // Whoever deletes the team sees to the trees of its members.
+            // The deletion of a team removes the worktrees of its members.
             let path = meta.cwd.to_string_lossy().into_owned();
             let update = team::MemberUpdate {
                 cwd: Some(path.clone()),
@@ -42,8 +42,8 @@ impl Agents {
         Ok(())
     }
 
-    /// Makes the tree the run waits for, if it does, and holds it. The task has named it since the
-    /// run claimed it, so that nothing is left to bind.
+    /// Makes the worktree the run waits for, if it does, and holds it. The task has named it since
+    /// the run claimed it, so that nothing is left to bind.
     pub(super) fn make_awaited_tree(
         &self,
         run: &RunDir,
@@ -64,7 +64,7 @@ impl Agents {
         Ok(created.lease)
     }
 
-    /// Takes the name of a tree that was never made off the run's task.
+    /// Takes the name of a worktree that was never made off the run's task.
     pub(super) fn forget_awaited(&self, meta: &Meta) {
         let (Some(tree), Some(task)) = (&meta.worktree, task_of(meta)) else {
             return;
@@ -126,12 +126,12 @@ impl Agents {
     }
 }
 
-/// Whether whoever makes a tree is the one who uses it.
+/// Says if the process that makes a worktree is the one that uses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     /// It is held from the start, and its task names it already.
     Now,
-    /// Its task is bound to it when it is there; somebody else will hold it.
+    /// Its task is bound to it when it exists; another process will hold it.
     Later,
 }
 

@@ -1,4 +1,4 @@
-//! What a host needs, from the board, the mail and the trees.
+//! The services a host needs, from the board, the mail and the worktrees.
 
 use std::time::Duration;
 
@@ -33,21 +33,21 @@ pub(super) struct RunServices {
     run: RunDir,
     pub(super) meta: Meta,
     tree: Option<Lease>,
-    /// Where its check runs.
+    /// The worktree of its check; `None` before the check.
     pub(super) check_tree: Option<CheckTree>,
-    /// What was in its tree after everything the run does there had ended.
+    /// The worktree's changes after all of the run's work there had ended.
     seen: Option<Changes>,
-    /// What the team knows it has used.
+    /// The usage that the team's account already contains.
     reported: Usage,
     hooks: Option<RunHooks>,
     before: Before,
-    /// What is to be said of its `.git`.
+    /// Notes about the worktree's `.git`.
     git_notes: Vec<String>,
-    /// Keeps its tasks its own, where several machines share the board.
+    /// Renews the leases of its tasks if several machines share the board; `None` for files.
     heartbeat: Option<Heartbeat>,
 }
 
-/// What a run keeps although nobody is its host at the moment.
+/// The resources a run keeps while it has no host.
 #[derive(Debug)]
 pub struct HeldWhileParked {
     tree: Option<Lease>,
@@ -76,13 +76,13 @@ impl RunServices {
         self.heartbeat = self.agents.heartbeat(&self.meta.agent_id);
     }
 
-    /// Looks at what is there before the agent starts. `held`: its program can be kept from
-    /// writing.
+    /// Records the state before the agent starts. `held` is true if the system can keep its program
+    /// from writing.
     pub(super) fn look_before(&mut self, held: bool) {
         self.before = Before::look(&self.meta, held);
     }
 
-    /// Lets go of everything but what has to be held.
+    /// Releases everything except the resources to hold.
     pub(super) fn let_go(self) -> HeldWhileParked {
         HeldWhileParked {
             tree: self.tree,
@@ -90,7 +90,7 @@ impl RunServices {
         }
     }
 
-    /// Goes on with what was held.
+    /// Takes over the resources that were held.
     pub(super) fn take_up(&mut self, held: HeldWhileParked) {
         self.tree = held.tree;
         self.before = held.before;
@@ -102,7 +102,7 @@ impl RunServices {
         self
     }
 
-    /// Says that somebody works in the run's tree, as long as the host lives. `held` says so
+    /// Marks the run's worktree as in use, as long as the host lives. `held` is such a mark
     /// already.
     pub(super) fn hold_tree(&mut self, meta: &Meta, held: Option<Lease>) -> Result<(), AgentError> {
         self.tree = held.or_else(|| self.tree.take());
@@ -113,7 +113,7 @@ impl RunServices {
         self.enter_tree(meta)
     }
 
-    /// Gives the agent a `.git` of its own in its tree, if that is its own.
+    /// Gives the agent a `.git` of its own in its worktree, if the worktree is the agent's own.
     fn enter_tree(&mut self, meta: &Meta) -> Result<(), AgentError> {
         let confined = meta.launch.sandbox.is_some();
         let wanted = confined || self.agents.options.private_git;
@@ -146,7 +146,7 @@ impl RunServices {
         }
     }
 
-    /// Nobody works in the tree any more: what its agent committed is taken over.
+    /// Ends the use of the worktree: takes over the agent's commits.
     pub(super) fn leave_tree(&mut self) -> Result<(), AgentError> {
         let (Some(tree), Some(lease)) = (&self.meta.worktree, &mut self.tree) else {
             return Ok(());
@@ -188,7 +188,7 @@ pub(super) fn port(error: impl std::fmt::Display) -> ServiceError {
     }
 }
 
-/// The same for what trees say, which knows whose fault it is.
+/// The same for errors of worktrees, which know if the agent is at fault.
 pub(super) fn tree_port(error: TreeError) -> ServiceError {
     ServiceError {
         passing: error.is_passing(),
@@ -259,7 +259,7 @@ impl HostServices for RunServices {
         self.meta.permission_mode.clone_from(&meta.permission_mode);
         let allowed = &meta.launch.allowed_commands;
         self.meta.launch.allowed_commands.clone_from(allowed);
-        // Also if it refuses: whoever asked may have noted what it asked for.
+        // Also if it refuses: the caller may have recorded the mode that it asked for.
         if let (true, Some(mode)) = (self.meta.teammate, &meta.permission_mode) {
             let set = self.agents.roster().set_mode(own.as_str(), mode);
             set.map_err(port)?;
@@ -319,8 +319,8 @@ impl HostServices for RunServices {
     }
 
     fn may_park(&mut self) -> bool {
-        // Nobody rings when a task is taken back, or when the team's time is over; and what is kept in a
-        // database is held only by whoever says again and again that it is there.
+        // No bell rings when a task is taken back, or when the team's time is over; and a lease in
+        // a database ends if its holder does not renew it.
         self.meta.task_id.is_none()
             && !self.agents.options.fleet.has_deadline()
             && self.agents.shared().is_none()
@@ -331,7 +331,7 @@ impl HostServices for RunServices {
             self.show_commits();
         }
         if self.meta.address() == LEAD {
-            // It would be told by itself.
+            // The lead reads its own mail without this.
             return Ok(());
         }
         let (mailbox, own) = (self.agents.mailbox(), self.own_name()?);
@@ -421,7 +421,7 @@ impl HostServices for RunServices {
                 why: format!("the provider refuses: {reason}"),
             },
             Gate::Spent { what } => MayBegin::Never(what),
-            // How many are started is not its business.
+            // The number of starts does not matter to an agent that already runs.
             _ => MayBegin::Now,
         })
     }
@@ -456,7 +456,7 @@ impl HostServices for RunServices {
     }
 
     fn finish(&mut self, exit: &Exit, written: &mut dyn FnMut()) -> Result<(), ServiceError> {
-        // Nobody works in it any more.
+        // No process uses the worktree any more.
         if let Err(error) = self.leave_tree() {
             tracing::warn!(%error, "its commits are left to whoever needs the worktree next");
         }
@@ -471,7 +471,7 @@ impl HostServices for RunServices {
     }
 }
 
-/// How long it is until then.
+/// The time left until then.
 fn until_then(until: i64) -> Duration {
     let left = until.saturating_sub(SystemClock.now_ms()).max(1);
     Duration::from_millis(u64::try_from(left).unwrap_or(1))

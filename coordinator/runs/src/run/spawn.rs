@@ -1,4 +1,4 @@
-//! Starting an agent: written down first, then its task, its tree, its processes.
+//! Starting an agent: written down first, then its task, its worktree, its processes.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,83 +20,82 @@ use super::spawn_checks::{check, check_name};
 use super::start::Launched;
 use crate::fault;
 
-/// How long one who waits sleeps at most until it asks again.
+/// Maximum sleep of a waiting starter between two requests.
 const ASK_AGAIN: Duration = Duration::from_secs(60);
 /// The longest description.
 const MAX_DESCRIPTION: usize = 200;
 
-/// Where an agent works.
+/// The directory an agent works in.
 #[derive(Debug, Clone)]
 pub enum WorksIn {
-    /// Here, like everybody else.
+    /// In the starter's directory, without a worktree.
     Directory(PathBuf),
-    /// In a working tree of its own.
+    /// In a worktree of its own.
     Worktree {
-        /// What the tree starts from.
+        /// The commit the worktree starts from.
         base: Base,
-        /// What it gets besides its files.
+        /// The setup of the worktree, besides its files.
         set_up: SetUp,
-        /// Who makes it.
+        /// The process that makes the worktree.
         made_by: MadeBy,
     },
 }
 
-/// Who makes the working tree of an agent.
+/// The process that makes the worktree of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MadeBy {
-    /// Whoever starts the agent: if that fails, no agent is started.
+    /// The starter of the agent: if that fails, no agent is started.
     Starter,
-    /// The agent's host, so that one who starts many does not do the work of all. If that fails, the
-    /// agent ends before it has begun. Only for trees that start from a commit.
+    /// The agent's host, so that a process that starts many agents does not do the work of all. If
+    /// that fails, the agent ends before it has begun. Only for worktrees that start from a commit.
     Host,
 }
 
 /// An agent to be started.
 #[derive(Debug)]
 pub struct Spawn {
-    /// The id it gets, where its task was claimed with it already.
+    /// The agent's id if its task was claimed with it already; else `None`.
     pub id: Option<AgentId>,
-    /// What it is told; for a shell, the command.
+    /// The agent's prompt; for a shell, the command.
     pub prompt: String,
     /// In a few words.
     pub description: String,
-    /// Its definition.
+    /// The agent type.
     pub agent_type: String,
-    /// What runs it.
+    /// The runtime that runs the agent.
     pub runtime: RuntimeSpec,
-    /// A model that was asked for and that its runtime does not know.
+    /// The requested model if its runtime does not know it; else `None`.
     pub dropped_model: Option<String>,
-    /// A name it can be addressed by.
+    /// The agent's name; `None` if it has only an id.
     pub name: Option<Name>,
-    /// It becomes a member of the team, and lives on when a turn is over.
+    /// True if it becomes a member of the team, and lives on after its turn.
     pub teammate: bool,
-    /// It leads the team, and has the name every lead has.
+    /// True if it leads the team; it then has the name every lead has.
     pub lead: bool,
-    /// It must have its plan approved first.
+    /// True if it must have its plan approved first.
     pub plan_mode: bool,
-    /// It continues its parent's conversation.
+    /// True if it continues its parent's conversation.
     pub fork: bool,
-    /// Its model.
+    /// The model; `None` for the runtime's default.
     pub model: Option<String>,
-    /// What it may do without asking.
+    /// The permission mode: the agent's rights without asking.
     pub permission_mode: Option<String>,
-    /// Where it works.
+    /// The directory it works in.
     pub isolation: WorksIn,
-    /// The task it is for.
+    /// The task it is for; `None` for an agent without a task.
     pub task: Option<TaskId>,
-    /// Whoever started it does not wait for its result.
+    /// True if the starter does not wait for the result.
     pub background: bool,
-    /// Who is told of its end.
+    /// The name that is notified of the agent's end.
     pub parent: Name,
-    /// The tool call that started it.
+    /// The tool call that started it; `None` if no model did.
     pub tool_use_id: Option<String>,
-    /// What else its runtime is told.
+    /// Further options of the runtime.
     pub plan: LaunchPlan,
 }
 
 impl Agents {
-    /// Starts an agent. When this returns it is under way, and goes on whatever becomes of the
-    /// caller.
+    /// Starts an agent. When this returns the agent runs, and continues even if the caller ends.
     pub fn spawn(&self, spawn: &Spawn) -> Result<Launched, AgentError> {
         check(spawn)?;
         self.check_caller()?;
@@ -110,7 +109,7 @@ impl Agents {
         let mut meta = self.describe(spawn, &id);
         let model = spawn.runtime.kind.has_model();
         if model {
-            // Nothing is written down for one that cannot start.
+            // Nothing is written down for an agent that cannot start.
             AgentError::check(self.fleet().gate()?)?;
         }
         let held = run.create(&meta, &spawn.prompt)?;
@@ -131,9 +130,9 @@ impl Agents {
         Ok(Launched { run, meta, waiter })
     }
 
-    /// The same. If nobody may start an agent at the moment, one who waits for the result anyway
-    /// waits for that, too, and `told` once why. Nothing is written down until then, so it can be
-    /// broken off.
+    /// Starts an agent as soon as the limits allow it. If no agent may start at the moment, a
+    /// caller that waits for the result anyway waits for that, too, and `told` gets the reason
+    /// once. Nothing is written down until then, so the caller can break it off.
     pub fn spawn_when_possible(
         &self,
         spawn: &Spawn,
@@ -166,7 +165,7 @@ impl Agents {
                     (MadeBy::Host, Base::Given(commit)) => Some(commit.clone()),
                     _ => None,
                 };
-                // Its name is written down before it is made, so that it is found.
+                // The worktree's name is written down before it is made, so that ccb finds it.
                 let tree = TreeOf {
                     name: slug,
                     path: String::new(),
@@ -234,7 +233,7 @@ impl Agents {
             lease: Some(self.lease_of(&meta.agent_id)),
         };
         let claimed = match meta.awaited_tree() {
-            // Whoever makes it says there for which task it is.
+            // The process that makes it records the task there.
             Some(tree) => self.board().claim_in(task, &request, &tree.name)?,
             None => self.board().claim(task, &request)?,
         };
@@ -244,7 +243,7 @@ impl Agents {
     }
 
     /// Claims a task for a run that has still to be prepared, before others do that for the same
-    /// task on other machines. Who claims is claimed for again when the run starts.
+    /// task on other machines. The claim is renewed for the same owner when the run starts.
     pub fn reserve(&self, task: TaskId, who: &str, run: &str) -> Result<Claimed, BoardError> {
         let request = ClaimRequest {
             agent: who.to_owned(),
@@ -300,7 +299,7 @@ impl Agents {
             if let Some(tree) = &meta.worktree
                 && let Ok(trees) = self.trees()
             {
-                // One that was not made is not there.
+                // A worktree that was never made does not exist.
                 let slug = Slug::new(&tree.name)?;
                 trees.settle(&slug)?;
                 trees.agent_ended(&slug).ok();

@@ -1,4 +1,4 @@
-//! What is looked at before an agent is started.
+//! Checks before an agent is started.
 
 use store::agent_id::{AgentId, LEAD};
 use store::name::Name;
@@ -8,14 +8,14 @@ use super::agents::Agents;
 use super::error::AgentError;
 use super::spawn::{Spawn, WorksIn};
 
-/// Who writes and acts in a team without being an agent: the person, and ccb itself.
+/// Senders in a team that are no agents: the person, and ccb itself.
 const NOT_AGENTS: [&str; 2] = ["user", "engine"];
 /// The longest prompt.
 const MAX_PROMPT: usize = 8 * 1024 * 1024;
 
 impl Agents {
-    /// A worker does its piece itself, and so does one whose definition says so, whether it asks
-    /// by our tool or by our command.
+    /// Refuses a worker, and an agent whose definition forbids it, that asks to start an agent by
+    /// ccb's tool or command.
     pub(super) fn check_caller(&self) -> Result<(), AgentError> {
         let own = self.at.own_run.as_deref().and_then(AgentId::parse);
         let meta = match own.map(|id| self.run(id.as_str()).meta()) {
@@ -31,7 +31,7 @@ impl Agents {
         }
     }
 
-    /// Those that somebody supervises. What nobody sees to any more is finished on the way.
+    /// The runs that have a supervisor. Finishes runs without one on the way.
     pub(super) fn running(&self) -> Result<Vec<RunDir>, AgentError> {
         let mut running = Vec::new();
         for id in swarm::run::active(&self.runs)? {
@@ -45,7 +45,7 @@ impl Agents {
         Ok(running)
     }
 
-    /// So many may run at once, and no more.
+    /// Checks that at most the allowed number of agents runs.
     pub(super) fn check_number(&self, running: usize) -> Result<(), AgentError> {
         match self.options.max_agents {
             Some(most) if running >= most => Err(AgentError::TooMany { running, most }),
@@ -76,7 +76,7 @@ pub(super) fn check_name(name: &Name, lead: bool, running: &[RunDir]) -> Result<
     Ok(())
 }
 
-/// What is wrong with what was asked for, whoever else is there.
+/// Checks the request itself, without regard to other agents.
 pub(super) fn check(spawn: &Spawn) -> Result<(), AgentError> {
     let invalid = |why: &str| Err(AgentError::Invalid(why.into()));
     if spawn.prompt.trim().is_empty() {

@@ -15,11 +15,11 @@ use crate::fault;
 /// A run that is under way.
 #[derive(Debug)]
 pub struct Launched {
-    /// Its files.
+    /// The files of the run.
     pub run: RunDir,
-    /// As it was when it was started.
+    /// The run's record at the start.
     pub meta: Meta,
-    /// Somebody waits for its result.
+    /// The caller's place to wait for the result, if it waits.
     pub(super) waiter: Option<Waiter>,
 }
 
@@ -33,7 +33,7 @@ impl Agents {
             Ok(()) => return Ok(()),
             Err(why) => why,
         };
-        // Whatever came up is gone, or it would have said that it is there.
+        // The processes that came up are gone, or they would have reported.
         run.wait_dead(Duration::from_secs(10))?;
         let held = run.take()?;
         let exit = exit_of_dead(run, meta, By::Starter, why.clone());
@@ -47,7 +47,8 @@ impl Agents {
 }
 
 impl Agents {
-    /// In the process of the team's mates if the run may share it, else with a guard of its own.
+    /// Starts the run in the process of the team's teammates if the run may share it, else with a
+    /// guard of its own.
     fn start_supervised(&self, run: &RunDir, held: Held, meta: &Meta) -> Result<(), String> {
         let alive = held.hand_over().map_err(|error| error.to_string())?;
         let environment = self.starter.environment();

@@ -11,9 +11,9 @@ use super::agents::{Agents, state_word};
 use super::error::AgentError;
 use super::wait::Outcome;
 
-/// How much longer than its grace a run may take to end before its host is killed.
+/// Time a run may take to end in addition to its grace, before ccb kills its host.
 const LENIENCE: Duration = Duration::from_secs(5);
-/// How long a guard may take to finish a run whose host was killed.
+/// Maximum time for a guard to finish a run whose host was killed.
 const GUARD_TIME: Duration = Duration::from_secs(5);
 
 /// Asks the present life of a run to end.
@@ -33,8 +33,8 @@ pub(super) fn stop_request(
 }
 
 impl Agents {
-    /// Ends a running agent: asks, then insists, then forces. Returns how it ended; its parent
-    /// is told as well.
+    /// Ends a running agent: asks, then insists, then forces. Returns how it ended; its parent gets
+    /// a notification as well.
     pub fn stop(
         &self,
         meta: &Meta,
@@ -45,7 +45,8 @@ impl Agents {
         let run = self.run(&meta.agent_id);
         self.reconcile_one(&run)?;
         let meta = run.meta()?;
-        // Whose end is written down is not running, although somebody still tidies up after it.
+        // A run whose end is written down is not running, although its host or guard still tidies
+        // up.
         if !run.is_alive()? || run.exit(meta.life)?.is_some() {
             return Err(AgentError::NotRunning {
                 id: meta.agent_id.clone(),
@@ -69,15 +70,15 @@ impl Agents {
     }
 }
 
-/// Waits until nobody supervises a run that was asked to end; if that takes too long, its host is
-/// killed, and then its guard.
+/// Waits until a run that was asked to end has no supervisor; if that takes too long, kills its
+/// host, and then its guard.
 fn await_end(run: &RunDir, limit: Duration) -> Result<(), AgentError> {
     let mut ended = run.wait_dead(limit)?;
     if !ended {
-        // Its host hangs, or is stopped. Then the guard does it, and else we do.
+        // Its host hangs, or is stopped. Then the guard does it, and else this process does.
         let meta = run.meta()?;
         for supervisor in [&meta.host, &meta.guard] {
-            // One that has ended meanwhile may have left them to another run.
+            // A run that has ended meanwhile may have left its processes to another run.
             if let Some(process) = supervisor
                 && !ended
                 && run.is_alive()?
@@ -91,7 +92,7 @@ fn await_end(run: &RunDir, limit: Duration) -> Result<(), AgentError> {
 }
 
 /// Ends all agents whose runs are in `runs`, except the run `spared`: asks every one of them, then
-/// waits for all. One that cannot be ended is only reported to the log; its lock says so, too.
+/// waits for all. A failure to end one is only logged; its lock shows it, too.
 pub fn stop_all(
     runs: &Path,
     spared: Option<&str>,

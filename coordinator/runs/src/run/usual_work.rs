@@ -1,11 +1,11 @@
-//! What an agent may do without asking, whatever its program would ask: what its task cannot be
-//! done without.
+//! The rights of an agent without asking, even if its program would ask: the actions that its task
+//! needs.
 
 use serde_json::Value;
 use swarm::definitions::PermissionMode;
 use swarm::run::Meta;
 
-/// What of git looks at, or commits to, the tree it runs in.
+/// The git commands that read the worktree they run in, or commit to it.
 const GIT: [&str; 9] = [
     "add",
     "commit",
@@ -27,11 +27,11 @@ const OTHER: [&str; 6] = [
     "--work-tree",
 ];
 
-/// How many characters of a command a question shows.
+/// Maximum number of characters of a command in a question.
 const MOST_SHOWN: usize = 300;
 
-/// Whether this use of a tool is part of every task: the check of its own task, and git in its
-/// own worktree.
+/// True if this use of a tool is part of every task: the check of its own task, and git in its own
+/// worktree.
 pub(super) fn is_usual(input: &Value, meta: &Meta) -> bool {
     let Some(command) = command_of(input) else {
         return false;
@@ -47,7 +47,7 @@ pub(super) fn is_usual(input: &Value, meta: &Meta) -> bool {
         || came_with_plan(command, &meta.launch.allowed_commands)
 }
 
-/// Whether the command begins with the words of one that was approved together with a plan.
+/// True if the command begins with the words of a command that was approved together with a plan.
 fn came_with_plan(command: &str, allowed: &[String]) -> bool {
     let begins = |allowed: &String| {
         let mut words = command.split_whitespace();
@@ -57,7 +57,7 @@ fn came_with_plan(command: &str, allowed: &[String]) -> bool {
     is_plain(command) && allowed.iter().any(begins)
 }
 
-/// What a use of a tool would do, in one line: the command it runs, or the file it touches.
+/// The effect of a use of a tool, in one line: the command it runs, or the file it touches.
 pub(super) fn what_it_would_do(input: &Value) -> Option<String> {
     let file = ["file_path", "path", "notebook_path", "url"]
         .iter()
@@ -85,15 +85,15 @@ fn command_of(input: &Value) -> Option<String> {
     }
 }
 
-/// Whether it is one command with its arguments. What a shell would expand or do besides is not
-/// looked into: then it is asked about.
+/// True if it is one command with its arguments. ccb does not analyse a shell's expansions and
+/// operators: then it asks.
 fn is_plain(command: &str) -> bool {
     !command.contains([
         ';', '&', '|', '<', '>', '$', '`', '\\', '\n', '\r', '(', ')', '{', '}',
     ])
 }
 
-/// Whether it is one call of git that stays in the tree.
+/// True if it is one call of git that stays in the worktree.
 fn is_local_git(command: &str) -> bool {
     let mut words = command.split_whitespace();
     let git = words.next() == Some("git") && words.next().is_some_and(|verb| GIT.contains(&verb));

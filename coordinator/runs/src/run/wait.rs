@@ -11,20 +11,19 @@ use super::error::AgentError;
 use super::start::Launched;
 use crate::fault;
 
-/// How a run ended, for the one who waited.
+/// The end of a run, for the caller that waited.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// As it is now.
+    /// The run's present record.
     pub meta: Meta,
-    /// How it ended.
+    /// The run's end.
     pub exit: Exit,
 }
 
 impl Agents {
-    /// Waits until the run has ended and everything is done, at most `limit`. None if it has not
-    /// by then.
+    /// Waits until the run has ended and is finished, at most `limit`. None if it has not by then.
     ///
-    /// Whoever gets an outcome passes it on and then says so with [`Self::delivered`].
+    /// A caller that gets an outcome passes it on and then says so with [`Self::delivered`].
     pub fn wait(
         &self,
         launched: &Launched,
@@ -33,7 +32,7 @@ impl Agents {
         self.wait_for(&launched.run, launched.meta.life, limit)
     }
 
-    /// The same for a run that somebody else may have started, without taking its result for
+    /// Waits for a run that another process may have started, without marking its result as
     /// delivered.
     pub fn wait_for(
         &self,
@@ -44,10 +43,10 @@ impl Agents {
         if run.wait_exit(life, limit)?.is_none() && run.is_alive()? {
             return Ok(None);
         }
-        // What became of its task and its tree is part of the answer: whoever finishes it is waited
-        // for, and if that dies, the next one.
+        // The answer contains the state of its task and its worktree, so this waits for the process
+        // that finishes the run, and if that dies, for the next one.
         let deadline = Instant::now() + FINISHING;
-        // One that goes on already has been finished before that.
+        // A run that already resumed was finished before that.
         while run.meta()?.life == life {
             run.wait_dead(deadline.saturating_duration_since(Instant::now()))?;
             self.reconcile_one(run)?;
@@ -64,13 +63,13 @@ impl Agents {
         }
     }
 
-    /// The result has been passed on: no notification is needed.
+    /// Records that the result was passed on: no notification is needed.
     pub fn delivered(&self, launched: &Launched) -> Result<(), AgentError> {
         mark_delivered(&launched.run)
     }
 
-    /// Stops waiting; the run goes on in the background, and its parent will be told. Unless it
-    /// has just ended: then this is its outcome.
+    /// Stops waiting; the run continues in the background, and its parent will be notified. Unless
+    /// it has just ended: then this is its outcome.
     pub fn to_background(&self, mut launched: Launched) -> Result<Option<Outcome>, AgentError> {
         let lock = launched.run.lock()?;
         let meta = launched.run.meta()?;
@@ -86,7 +85,7 @@ impl Agents {
         Ok(None)
     }
 
-    /// What a run has come to, for `reader`, who asks for it: waits for its end at most `limit`.
+    /// The result of a run for `reader`, who asks for it: waits for its end at most `limit`.
     pub fn output(
         &self,
         meta: &Meta,
@@ -95,7 +94,7 @@ impl Agents {
     ) -> Result<Option<Output>, AgentError> {
         let run = self.run(&meta.agent_id);
         self.reconcile_one(&run)?;
-        // Whoever else asks takes nothing away from the one who has to be told.
+        // Another reader takes nothing away from the parent, which must be notified.
         let waiter = match meta.parent.eq_ignore_ascii_case(reader) {
             true => Some(run.waiter()?),
             false => None,
@@ -123,23 +122,23 @@ impl Agents {
     }
 }
 
-/// A result somebody has asked for. Its parent is told by mail, unless it was the parent that
+/// A result that a reader has asked for. The parent gets it by mail, unless the parent itself
 /// asked, and has got it.
 #[derive(Debug)]
 pub struct Output {
-    /// How the run ended.
+    /// The end of the run.
     pub outcome: Outcome,
     run: RunDir,
     waiter: Option<Waiter>,
 }
 
 impl Output {
-    /// Whoever asked has it.
+    /// Records that the reader has the result.
     pub fn passed_on(self) -> Result<(), AgentError> {
         let Some(waiter) = self.waiter else {
             return Ok(());
         };
-        // Its host may still be busy with its tree; that it is told is ours.
+        // Its host may still be busy with its worktree; the notification is this reader's part.
         let lock = self.run.lock()?;
         let meta = self.run.meta()?;
         if meta.life == self.outcome.exit.life && matches!(meta.told, None | Some(Told::Waiting)) {

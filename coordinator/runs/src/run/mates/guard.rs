@@ -26,22 +26,25 @@ use super::{
 use crate::env::OWN_PROGRAM;
 use crate::peer::Peer;
 
-/// How long those that are killed may take to die.
+/// Maximum time for killed processes to die.
 const KILL_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long whoever has started a guard may take to call it.
+/// Maximum time until the process that has started a guard must call it.
 const FIRST_CALLER: Duration = Duration::from_secs(30);
-/// How often the guard looks for processes that somebody abandoned.
+/// Interval at which the guard checks for abandoned processes.
 const LOOK: Duration = Duration::from_secs(2);
-/// How the C library is to keep memory: a process of hundreds of threads would have an arena for every
-/// few of them, each with its own holes, and keep what a long answer took for a moment.
+/// How the C library is to keep memory: a process of hundreds of threads would have an arena for
+/// every few of them, each with its own holes, and would keep the memory of a long answer that it
+/// needed for a moment.
 const THRIFTY: [(&str, &str); 2] = [
     ("MALLOC_ARENA_MAX", "2"),
     ("MALLOC_MMAP_THRESHOLD_", "16384"),
 ];
-/// A run whose process has died so often is not tried again here: it may be what kills it.
+/// Maximum number of deaths of a run's process before it is not restarted here: the run may be what
+/// kills it.
 const MOST_RESTARTS: u32 = 4;
 
-/// Runs the guard of the mates of a team, whose directory of ours is `dir`, until nobody needs it.
+/// Runs the guard of a team's teammates, with ccb's directory of the team in `dir`, until no
+/// process needs it.
 pub fn mates_guard_main(dir: &Path) -> Result<(), AgentError> {
     let failed = |error: io::Error| AgentError::Invalid(format!("{}: {error}", dir.display()));
     rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable).ok();
@@ -62,7 +65,7 @@ pub fn mates_guard_main(dir: &Path) -> Result<(), AgentError> {
         guard.round().map_err(failed)?;
     }
     if let Some(mut process) = guard.process.take() {
-        // It sees that we are gone by the end of its orders.
+        // The end of its orders tells it that this guard is gone.
         drop(process.orders);
         process.child.wait().ok();
     }
@@ -86,7 +89,7 @@ fn log_to(dir: &Path) {
 }
 
 fn listen(dir: &Path) -> io::Result<OwnedFd> {
-    // Whoever listened there is gone: only one at a time is started.
+    // The earlier listener is gone: only one guard at a time is started.
     store::atomic::remove(&socket_path(dir)).map_err(io::Error::other)?;
     let (_open, address) = address(dir)?;
     let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
@@ -107,7 +110,7 @@ fn is_welcome(caller: &OwnedFd) -> bool {
     welcome
 }
 
-/// Says that the guard is up, and lets go of the pipe.
+/// Reports that the guard runs, and closes the pipe.
 fn tell_starter() {
     let mut stdout = io::stdout();
     stdout.write_all(b"\n").and_then(|()| stdout.flush()).ok();
@@ -121,23 +124,23 @@ struct Guarded {
     run: RunDir,
     /// Its lock is held as long as the run is supervised.
     handed: HandedRun,
-    /// Held until it is written down how it ended.
+    /// Held until the run's end is written down.
     result: Option<FileLock>,
 }
 
 /// The process in which hosts and agents are.
 struct Process {
     child: Child,
-    /// It gets runs from here, and says what becomes of them.
+    /// The process gets runs from here, and reports their ends.
     orders: OwnedFd,
-    /// Nothing is read from it: it breaks when we die, which the hosts see.
+    /// Never read: it breaks when this guard dies, which the hosts see.
     _alive: io::PipeReader,
 }
 
 struct MatesGuard {
     began: Instant,
     dir: PathBuf,
-    /// None if nobody more is taken in.
+    /// `None` if the guard takes no more runs.
     listener: Option<OwnedFd>,
     callers: Vec<OwnedFd>,
     process: Option<Process>,
@@ -150,7 +153,7 @@ impl MatesGuard {
         !self.runs.is_empty() || (self.listener.is_some() && may_get_more)
     }
 
-    /// Whether the one who has started us has come, or had the time to.
+    /// True if the process that started this guard has connected, or had the time to.
     fn has_begun(&self) -> bool {
         self.process.is_some() || self.began.elapsed() > FIRST_CALLER
     }
@@ -197,7 +200,8 @@ impl MatesGuard {
         Ok(())
     }
 
-    /// Takes in a run of the caller at `at`; false if the caller is gone, or says what no caller says.
+    /// Takes in a run of the caller at `at`; false if the caller is gone, or sends an unknown
+    /// message.
     fn serve(&mut self, at: usize) -> bool {
         let asked = match HandedRun::receive(&self.callers[at]) {
             Ok(Some(asked)) => asked,
@@ -253,7 +257,7 @@ impl MatesGuard {
         guarded.handed.send(&process.orders)
     }
 
-    /// What the process says of its runs; or it is gone.
+    /// Reads a message of the process about its runs, or learns that the process is gone.
     fn hear(&mut self) -> io::Result<()> {
         let Some(process) = &self.process else {
             return Ok(());
@@ -282,8 +286,8 @@ impl MatesGuard {
         Ok(())
     }
 
-    /// From here on others are started elsewhere; those that are here go on to their end, and then
-    /// the process ends, with the thread that does not.
+    /// Starts further runs elsewhere; the present ones continue to their end, and then the process
+    /// ends, with the thread that does not.
     fn retire(&mut self) {
         if self.listener.take().is_some()
             && let Err(error) = store::atomic::remove(&socket_path(&self.dir))
@@ -324,7 +328,8 @@ impl MatesGuard {
         }
     }
 
-    /// A process that became ours belonged to an agent whose keeper was killed: nobody would end it.
+    /// An inherited process belonged to an agent whose keeper was killed: no other process would
+    /// end it.
     fn end_abandoned(&self) {
         let process = self.process.as_ref();
         let own = process.and_then(|process| i32::try_from(process.child.id()).ok());
@@ -354,7 +359,7 @@ fn start(dir: &Path) -> io::Result<Process> {
     })
 }
 
-/// Whether the agent goes on in another process; that is written down.
+/// True if the agent continues in another process; its record says so.
 fn goes_on(run: &RunDir) -> bool {
     let decide = || {
         let mut meta = run.meta()?;
@@ -365,7 +370,7 @@ fn goes_on(run: &RunDir) -> bool {
         meta.restarts += 1;
         meta.pid = None;
         if meta.session.is_none() {
-            // Its host had no time to hear of it.
+            // Its host had no time to read the message.
             let kept = run.conversation();
             meta.session = kept.map(|path| path.to_string_lossy().into_owned());
         }
@@ -378,7 +383,7 @@ fn goes_on(run: &RunDir) -> bool {
     })
 }
 
-/// Does everything that is left to do for a run whose host is gone.
+/// Does all remaining work for a run whose host is gone.
 fn finish_dead(guarded: Guarded, why: &str) {
     let Guarded {
         run,

@@ -1,16 +1,16 @@
 //! Agents of a team that share one process.
 //!
 //! ```text
-//! whoever starts agents ──▶ guard (ccb __mates) ──▶ hosts and loops, one thread each (ccb __mates_host)
+//! a starter of agents   ──▶ guard (ccb __mates) ──▶ hosts and loops, one thread each (ccb __mates_host)
 //!        run, alive.lock,     holds every run's        │
 //!        environment          locks                    └▶ one keeper for each agent that runs commands
 //! ```
 //!
-//! Everything about a run is as it is for one with processes of its own: its directory, its locks, its
-//! host's code, its end. Only who is in which process differs. The guard holds `alive.lock` and
+//! Everything else about a run is as for a run with processes of its own: its directory, its locks,
+//! its host's code, its end. Only the processes differ. The guard holds `alive.lock` and
 //! `result.lock` of all of them. If the process dies, the guard ends what is left of it, starts
-//! another one, and every agent goes on from its conversation, in the same life: nobody who waits for
-//! it notices, and its task stays its own.
+//! another one, and every agent continues from its conversation, in the same life: a caller that
+//! waits for it does not notice, and its task stays its own.
 
 mod guard;
 mod starter;
@@ -27,41 +27,42 @@ use swarm::run::{Meta, Standing};
 
 pub use guard::mates_guard_main;
 
-/// The first argument of the guard; the second is the team's directory of ours.
+/// The first argument of the guard; the second is ccb's directory of the team.
 pub const MATES_GUARD: &str = "__mates";
 /// The same of the process in which the agents are.
 pub const MATES: &str = "__mates_host";
 
-/// Where the guard listens, in the team's directory of ours.
+/// The socket the guard listens on, in ccb's directory of the team.
 const SOCKET: &str = "mates.sock";
 /// Held while a guard is started, so that there is one.
 const STARTING: &str = "mates.lock";
-/// What guard and process have to say, for maintainers.
+/// The log of guard and process, for maintainers.
 const LOG: &str = "mates.log";
 
-/// What the guard answers to one whose run it has taken.
+/// The guard's answer to a starter whose run it has taken.
 const TAKEN: &[u8] = b"taken";
 
-/// What the process tells its guard of a run: it is written down how it ended.
+/// The process's message to its guard that a run's result is written.
 pub const RESULT_WRITTEN: u8 = b'r';
 /// Everything is done.
 pub const FINISHED: u8 = b'f';
-/// Its host could not go on; the guard is to finish it.
+/// The run's host could not continue; the guard is to finish it.
 pub const GIVEN_UP: u8 = b'e';
-/// Of the process: one of its threads may never end, so it takes in nobody more.
+/// The process takes no more runs: one of its threads may never end.
 pub const RETIRES: u8 = b't';
 
-/// Whether this agent may share a process with others.
+/// True if this agent may share a process with others.
 ///
-/// Nothing that a process of its own would give it is missing: our own loop is not confined itself,
+/// It lacks nothing that a process of its own would give it: ccb's own loop is not confined itself,
 /// only its commands are, and each of those is started through a program that confines it. The lead
-/// keeps its own: the session depends on it, and it is not one of many.
+/// keeps a process of its own: the session depends on it, and there is only one.
 pub(super) fn may_share(meta: &Meta) -> bool {
     meta.options.mates_in == MatesIn::Process
         && meta.runtime.kind == RuntimeKind::Native
         && meta.runtime.command.is_empty()
         && !Standing::of(meta).leads()
-        // What an agent starts is below its host, and ends with it: the guard of all mates must not.
+        // Processes that an agent starts are below its host, and end with it: the guard of all
+        // teammates must not.
         && swarm::scope::current().is_none()
         && Mark::own().is_none()
 }

@@ -1,4 +1,4 @@
-//! Handing a run to the guard of the team's mates.
+//! Handing a run to the guard of the team's teammates.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -21,15 +21,15 @@ use super::super::guards::reap_later;
 use super::{MATES_GUARD, STARTING, TAKEN, address};
 use crate::env::OWN_PROGRAM;
 
-/// How long another process may take to start a guard.
+/// Maximum time another process may take to start a guard.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A guard stays as long as somebody is connected to it who may start more agents. Ours are closed
-/// when this process ends, however it ends.
+/// Connections to guards. A guard lives as long as a process is connected to it that may start more
+/// agents. These connections close when this process ends, however it ends.
 static CONNECTIONS: Mutex<Vec<(PathBuf, OwnedFd)>> = Mutex::new(Vec::new());
 
 impl Agents {
-    /// Lets the run begin in the process of the team's mates, which is started if there is none.
+    /// Starts the run in the process of the team's teammates, which is started if there is none.
     pub(in crate::run) fn start_together(
         &self,
         run: &RunDir,
@@ -50,7 +50,7 @@ impl Agents {
             if ask(&connections[known].1, &handed)? {
                 return Ok(());
             }
-            // It is gone, or takes in nobody more.
+            // The guard is gone, or takes no more runs.
             connections.remove(known);
         }
         let guard = match connect(&dir) {
@@ -71,7 +71,7 @@ impl Agents {
     }
 }
 
-/// Whether the guard has taken the run.
+/// True if the guard has taken the run.
 fn ask(guard: &OwnedFd, handed: &HandedRun) -> io::Result<bool> {
     if handed.send(guard).is_err() {
         return Ok(false);
@@ -87,7 +87,7 @@ fn connect(dir: &Path) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Starts a guard, unless somebody else has just done so.
+/// Starts a guard, unless another process has just done so.
 fn start(dir: &Path, environment: &[(OsString, OsString)]) -> io::Result<OwnedFd> {
     let what = "the start of the team's mates";
     let starting = FileLock::exclusive(&dir.join(STARTING), what, START_TIMEOUT);
