@@ -28,7 +28,7 @@ pub(crate) fn exchange() -> Result<(String, usize), Box<dyn Error>> {
     let batch = reader.take(10)?;
     let shown = render(&batch.messages, |_| None);
     let seqs: Vec<u64> = batch.messages.iter().map(|message| message.seq).collect();
-    // What is not acknowledged comes again after a crash, with `redelivered`.
+    // A message without an acknowledgement comes again after a crash, with `redelivered`.
     reader.ack(&seqs)?;
     Ok((shown, reader.take(10)?.messages.len()))
 }

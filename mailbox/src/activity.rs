@@ -18,14 +18,14 @@ pub(crate) struct Activity {
 }
 
 impl Activity {
-    /// An agent nobody has heard of is at work: it was just started.
+    /// The state of an unknown agent: busy, because it has just started.
     pub(crate) const START: Self = Self {
         v: VERSION,
         busy: true,
         times: 1,
     };
 
-    /// What to note when it has something to do; nothing if that is noted.
+    /// The state to store when the agent becomes busy; `None` if it is stored already.
     pub(crate) fn started(self) -> Option<Self> {
         (!self.busy).then_some(Self {
             busy: true,
@@ -34,8 +34,8 @@ impl Activity {
         })
     }
 
-    /// Tells that it has nothing to do any more, with an id that belongs to this time. `key`
-    /// tells its inbox from those of other agents and teams.
+    /// The message that the agent became idle, with an id that belongs to this time. `key`
+    /// distinguishes its inbox from those of other agents and teams.
     pub(crate) fn idle_message(
         self,
         key: &str,

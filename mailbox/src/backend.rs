@@ -1,8 +1,8 @@
-//! The port behind which mail is kept: in files, in tables of a database, or in memory.
+//! The port to the place of mail: files, tables of a database, or memory.
 //!
-//! What a message, a request or a cursor means is the same for all of them and exists once. A
-//! backend gives messages their numbers, keeps them until they are acknowledged, and lets one process
-//! at a time read an inbox.
+//! The meaning of a message, a request or a cursor is the same for all of them and exists once. A
+//! backend gives messages their numbers, keeps them until they are acknowledged, and lets one
+//! process at a time read an inbox.
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -66,7 +66,7 @@ pub(crate) trait Asking {
 
     fn request(&self, id: &str) -> Result<Request>;
 
-    /// All requests, after telling those who may not have been told.
+    /// All requests, after sending messages that may be missing.
     fn requests(&self) -> Result<Requests>;
 
     /// The requests that wait for an answer; takes no lock and tells no agent.
@@ -104,10 +104,10 @@ pub(crate) trait Feed: Debug + Send {
     fn last(&self) -> u64;
 }
 
-/// What an agent's inbox is called: its name in lower case.
+/// The name of an agent's inbox: the agent's name in lower case.
 pub(crate) fn canonical(agent: &Name) -> Result<String> {
     let canonical = agent.as_str().to_ascii_lowercase();
-    // Another tool keeps `<agent>.json` beside our directories.
+    // Another tool keeps `<agent>.json` beside ccb's directories.
     if canonical.ends_with(".json") {
         return Err(StoreError::BadName {
             what: "agent",

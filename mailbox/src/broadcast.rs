@@ -1,4 +1,4 @@
-//! Messages to everyone, all or nothing.
+//! Messages to all agents.
 
 use store::name::Name;
 use uuid::Uuid;
@@ -9,11 +9,11 @@ use crate::message::{Body, Draft};
 /// A broadcast that was sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Broadcast {
-    /// Its id, which every copy has.
+    /// The id that every copy has.
     pub id: Uuid,
-    /// Its number among the team's broadcasts.
+    /// The number among the team's broadcasts.
     pub number: u64,
-    /// Whom it is for.
+    /// The agents it is for.
     pub recipients: Vec<Name>,
 }
 

@@ -1,9 +1,9 @@
 //! Reading an inbox: one process at a time, nothing lost, nothing acknowledged twice.
 //!
-//! The right to read ends with its holder: in files it is a lock that the kernel takes back, in
-//! a database a lease. Before a message is handed over, that is noted, so that the next reader
-//! knows that it may not be the first to see it. A message that was not acknowledged is handed
-//! over again.
+//! The right to read ends with its holder: in files it is a lock that the kernel takes back, in a
+//! database a lease. The inbox records a message before handing it over, so that the next reader
+//! knows that it may not be the first to see it. A message that was not acknowledged is handed over
+//! again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -16,22 +16,22 @@ use crate::error::{MailError, Result};
 use crate::message::Message;
 use crate::source::Source;
 
-/// How often a reader looks without having been woken.
+/// Poll interval of a reader that no bell wakes.
 const RESCAN: Duration = Duration::from_secs(1);
 
 /// The one reader of an inbox.
 #[derive(Debug)]
 pub struct Consumer {
-    /// Whose inbox it is.
+    /// The owner of the inbox.
     name: Name,
-    /// Where messages come from, and where the cursor is kept.
+    /// The source of the messages, which keeps the cursor.
     source: Box<dyn Source>,
     cursor: Cursor,
-    /// What is in the inbox and not acknowledged, with its length there.
+    /// The messages in the inbox that are not acknowledged, with its length there.
     pending: BTreeMap<u64, (Message, u64)>,
     /// The sum of those lengths.
     pending_bytes: u64,
-    /// What this reader has been given.
+    /// The numbers of the messages that this reader has got.
     handed: BTreeSet<u64>,
     /// The highest number it has seen.
     last_seen: u64,
@@ -43,20 +43,20 @@ pub struct Consumer {
 pub struct Batch {
     /// By priority, oldest first.
     pub messages: Vec<Message>,
-    /// Messages nobody needs to read any more; they are acknowledged.
+    /// Messages that expired before they were read; they are acknowledged.
     pub expired: Vec<Message>,
-    /// How many damaged lines have been set aside since the last batch.
+    /// Number of damaged lines set aside since the last batch.
     pub rejected: usize,
 }
 
-/// What an acknowledgement did.
+/// The effect of an acknowledgement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Acked {
     /// Every message up to this one is acknowledged.
     pub acked: u64,
-    /// Those that were not before.
+    /// The messages that were not acknowledged before.
     pub new: Vec<u64>,
-    /// Those of them that nobody had been given.
+    /// Those of them that no reader had got.
     pub unread: Vec<u64>,
 }
 
@@ -79,15 +79,15 @@ impl Consumer {
         Ok(consumer)
     }
 
-    /// Hands over what this reader has not been given yet: by priority, then oldest first,
-    /// at most `limit` messages. What an earlier reader did not acknowledge comes again and
-    /// says `redelivered`.
+    /// Hands over the messages that this reader has not got yet: by priority, then oldest first, at
+    /// most `limit` messages. Messages that an earlier reader did not acknowledge come again, with
+    /// `redelivered`.
     pub fn take(&mut self, limit: usize) -> Result<Batch> {
         self.fetch()?;
         self.hand_over(limit, |_| true)
     }
 
-    /// What is rung when mail comes, for somebody who waits for several things at once.
+    /// The bell that rings when mail comes, for a caller that waits for several events at once.
     pub fn bell(&self) -> &Bell {
         self.source.bell()
     }
@@ -123,8 +123,8 @@ impl Consumer {
         let expired: Vec<Message> = expired.into_iter().cloned().collect();
         let rejected = std::mem::take(&mut self.rejected);
         if !messages.is_empty() || !expired.is_empty() {
-            // What is handed over must be on the disk: the cursor must not speak of a number
-            // that a power cut gives to another message.
+            // A message must be on the disk before it is handed over: the cursor must not name a
+            // number that a power cut gives to another message.
             self.source.sync()?;
             for message in &messages {
                 cursor.handed_over.insert(message.seq);
@@ -141,7 +141,7 @@ impl Consumer {
         })
     }
 
-    /// Notes that these were passed on to where they were meant to go.
+    /// Records that these messages were passed on to their destination.
     pub fn delivered(&mut self, seqs: &[u64]) -> Result<()> {
         let mut cursor = self.cursor.clone();
         for seq in seqs.iter().filter(|seq| self.pending.contains_key(seq)) {
@@ -221,7 +221,7 @@ impl Consumer {
             if left.is_zero() {
                 return Ok(false);
             }
-            // Whoever sends something after `fetch` rings, and that ring is not lost.
+            // A process that sends a message after `fetch` rings, and that ring is not lost.
             self.source.bell().wait(left.min(RESCAN));
         }
     }

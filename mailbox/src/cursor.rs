@@ -1,6 +1,6 @@
-//! How far an inbox has been read.
+//! The position up to which an inbox is read.
 //!
-//! Written by the one process that holds the inbox's reader lease, never synced: what it says
+//! Written by the one process that holds the inbox's reader lease, never synced: the position
 //! survives the death of that process, and after a power cut it may be old. Then messages are
 //! handed over again.
 
@@ -27,12 +27,12 @@ pub(crate) struct Cursor {
     pub(crate) acked: u64,
     /// Acknowledged messages above that.
     pub(crate) acked_also: Ranges,
-    /// Messages above it that a reader was given. Noted before they are given, so that a
-    /// second time is known to be one.
+    /// Messages above it that a reader has got. Recorded before they are handed over, so that a
+    /// second time is recognised.
     pub(crate) handed_over: Ranges,
     /// Messages above it that the reader said it passed on.
     pub(crate) delivered: Ranges,
-    /// How many messages expired before anybody read them.
+    /// Number of messages that expired before they were read.
     pub(crate) expired: u64,
 }
 
@@ -70,7 +70,7 @@ impl Cursor {
         cursor.filter(|cursor| cursor.highest() <= MAX_SEQ)
     }
 
-    /// Where one cannot be read: nobody knows what was handed over, so all of it may have been.
+    /// The cursor in place of an unreadable one: any message may have been handed over.
     pub(crate) fn lost() -> Self {
         Self {
             handed_over: Ranges::from(vec![(1, EVERYTHING)]),
@@ -127,7 +127,7 @@ pub(crate) fn replace(tmp: &Path, path: &Path, bytes: &[u8], durability: Durabil
     }
 }
 
-/// Fails if `value` has a version we do not write.
+/// Fails if `value` has a version that this ccb does not write.
 pub(crate) fn check_version(value: &Value, path: &Path) -> Result<()> {
     let found = value.get("v").and_then(Value::as_u64).unwrap_or(VERSION);
     Ok(StoreError::check_version(path, found, VERSION)?)

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use store::{Category, Explain, Facts, StoreError};
 
-/// Why the mailbox did not do what it was asked.
+/// The errors of a mailbox.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
@@ -23,11 +23,11 @@ pub enum MailError {
         length: usize,
         limit: usize,
     },
-    /// A kind of message nobody knows.
+    /// An unknown kind of message.
     #[error("{given:?} is not a kind of message")]
     UnknownKind {
         given: String,
-        /// The most similar kind there is.
+        /// The most similar known kind; `None` without a similar one.
         nearest: Option<&'static str>,
     },
     /// Requests, answers and notifications are for one recipient.
@@ -46,7 +46,7 @@ pub enum MailError {
     #[error("there is no request {id}")]
     NoSuchRequest {
         id: String,
-        /// The most similar id that waits for an answer.
+        /// The most similar id that waits for an answer; `None` without one.
         nearest: Option<String>,
     },
     /// The request has its answer.
@@ -58,13 +58,13 @@ pub enum MailError {
         by: String,
         at: String,
     },
-    /// The deadline is over; nobody's answer counts any more.
+    /// The deadline is over; no answer counts any more.
     #[error("request {id} expired at {at}, before it was answered")]
     RequestExpired { id: String, at: String },
-    /// Somebody else is to answer.
+    /// The request is for another agent.
     #[error("request {id} is for {to}, not for {by}")]
     NotYours { id: String, to: String, by: String },
-    /// A file of ours that cannot be read as what it should be.
+    /// A file of ccb that cannot be read as the expected content.
     #[error("{} is unreadable ({detail})", path.display())]
     Corrupt {
         /// The file, which is left as it is.
@@ -76,7 +76,7 @@ pub enum MailError {
     NotDurable { source: StoreError },
 }
 
-/// A result whose error is the mailbox's.
+/// A result with the mailbox's error.
 pub type Result<T, E = MailError> = std::result::Result<T, E>;
 
 impl MailError {

@@ -3,9 +3,9 @@
 store::fault_points! {
     /// An inbox's directory exists, its FIFO does not.
     INBOX_MADE = "mail.inbox-made";
-    /// What was appended is about to be synced, outside the lock.
+    /// The appended lines are about to be synced, outside the lock.
     SYNC = "mail.sync";
-    /// Broadcasts have been copied into an inbox, which is not noted yet.
+    /// Broadcasts are copied into an inbox; its marks do not record that yet.
     COPIED = "mail.copied";
     /// The commit line of a broadcast is written; no inbox has its copy.
     BROADCAST_COMMITTED = "mail.broadcast-committed";
@@ -13,10 +13,10 @@ store::fault_points! {
     ARCHIVED = "mail.archived";
     /// Damaged lines are set aside, and still in the log.
     SET_ASIDE = "mail.set-aside";
-    /// A request is stored; nobody has been told.
+    /// A request is stored; no message about it is sent yet.
     REQUEST_STORED = "mail.request-stored";
-    /// An answer is stored; the asker has not been told.
+    /// An answer is stored; the asker has no message yet.
     ANSWER_STORED = "mail.answer-stored";
-    /// An agent's becoming idle is told, and not noted yet.
+    /// The message that an agent became idle is sent; its state does not record that yet.
     IDLE_TOLD = "mail.idle-told";
 }

@@ -37,7 +37,7 @@ fn mail_log(data: &[u8]) {
     }
 }
 
-/// What is read of a message is what a copy of it says.
+/// A copy of a message parses as the message itself.
 fn copy(parsed: &Parsed) {
     let original = &parsed.message;
     let Ok(sealed) = line::seal_copy(original, "bob") else {
@@ -58,7 +58,7 @@ fn copy(parsed: &Parsed) {
     assert_eq!(read, Ok(expected));
 }
 
-/// A model reads whose words something is, and nobody's words end the element they are in.
+/// A model can tell the author of every text, and no agent's words end the element they are in.
 fn show(message: &Message) {
     let told = matches!(&message.body, Body::Protocol(Protocol::TaskNotification(_)));
     let (open, close) = if told {
@@ -78,7 +78,7 @@ fn show(message: &Message) {
     assert_eq!(message.to_json()["seq"], message.seq);
 }
 
-/// How far an inbox has been read, and what is noted beside it.
+/// The cursor of an inbox, and the marks beside it.
 fn mail_cursor(data: &[u8]) {
     if let Ok(activity) = serde_json::from_slice::<Activity>(data) {
         assert!(

@@ -17,12 +17,12 @@ use crate::message::Message;
 pub struct Inbox(pub(crate) Arc<dyn Kept>);
 
 impl Inbox {
-    /// Whose inbox it is.
+    /// The owner of the inbox.
     pub fn name(&self) -> &Name {
         self.0.name()
     }
 
-    /// Its directory. An inbox that is not kept in files has nothing there.
+    /// The inbox's directory. An inbox that is not kept in files has nothing there.
     pub fn dir(&self) -> &Path {
         self.0.dir()
     }
@@ -44,8 +44,8 @@ impl Inbox {
         Arc::clone(&self.0).consumer()
     }
 
-    /// The messages that wait; with `all` also those that are acknowledged or expired, as far
-    /// back as they are kept.
+    /// The messages that wait; with `all` also acknowledged and expired ones, as far back as they
+    /// are kept.
     pub fn list(&self, all: bool) -> Result<Listing> {
         self.0.list(all)
     }
@@ -61,7 +61,7 @@ impl Inbox {
 pub struct Follow(Box<dyn Feed>);
 
 impl Follow {
-    /// What arrived since the last call.
+    /// The messages since the last call.
     pub fn poll(&mut self) -> Result<Vec<Message>> {
         self.0.poll()
     }

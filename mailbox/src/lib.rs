@@ -1,11 +1,11 @@
-//! Messages between agents: nothing late, nothing lost, nothing twice.
+//! Messages between agents: no message late, lost or doubled.
 //!
 //! # What this room knows
 //!
-//! Messages and their states, broadcasts, questions with one answer, how far an inbox was read, and
-//! which agent is busy. Mail is kept by one of three backends behind one port (`backend`): files,
-//! the tables of PostgreSQL ([`Mailbox::new`], `Mailbox::on`), or memory. `tests/contract` holds all
-//! of them to the same promises.
+//! Messages and their states, broadcasts, questions with one answer, the position up to which an
+//! inbox is read, and which agent is busy. Mail is kept by one of three backends behind one port
+//! (`backend`): files, the tables of PostgreSQL ([`Mailbox::new`], `Mailbox::on`), or memory.
+//! `tests/contract` holds all of them to the same promises.
 //!
 //! ```text
 //! queued ──take──▶ handed over ──delivered──▶ delivered ──ack──▶ acknowledged ──▶ archive
@@ -15,18 +15,18 @@
 //!
 //! * Numbers (`seq`) count up by one per inbox.
 //! * Handed over at least once, acknowledged exactly once.
-//! * A message whose id the sender gave is there once, however often it is sent, also after
-//!   it was acknowledged and archived.
+//! * A message whose id the sender gave is there once, however often it is sent, also after it was
+//!   acknowledged and archived.
 //! * A message that is over the limit is refused; nothing that waits is dropped.
 //!
 //! # What it must not know (and where to go instead)
 //!
-//! No processes, no roster (`swarm`), no tasks (`taskboard`), no printing, no environment: senders and
-//! recipients are names that the caller vouches for.
+//! No processes, no roster (`swarm`), no tasks (`taskboard`), no printing, no environment: senders
+//! and recipients are names that the caller vouches for.
 //!
 //! # The way through
 //!
-//! 1. [`Mailbox`] checks what is sent and takes out secrets; the constructor chose the backend.
+//! 1. [`Mailbox`] checks each message and takes out secrets; the constructor chose the backend.
 //! 2. The backend gives the message its number: under the inbox's lock (`files::inbox`), in a
 //!    transaction (`database`), or under a mutex (`memory`). Then it rings for the reader.
 //! 3. A [`Consumer`] fetches through its `Source`, hands over by priority, and writes its cursor

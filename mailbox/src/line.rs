@@ -18,13 +18,13 @@ use uuid::Uuid;
 use crate::error::{MailError, Result};
 use crate::message::{Body, Draft, MAX_BODY, Message, Priority, check_length};
 
-/// The format of our files; those of a newer one are read, never written.
+/// The format of ccb's files; those of a newer format are read, never written.
 pub(crate) const VERSION: u64 = 1;
 
 /// Higher numbers are damage: counting never gets there, and JSON readers round them.
 pub(crate) const MAX_SEQ: u64 = 1 << 53;
 
-/// How every line of ours begins.
+/// The beginning of every line that ccb writes.
 const HEAD: &[u8] = b"{\"v\":1,\"seq\":";
 
 /// Everything of a message but its number.
@@ -192,7 +192,7 @@ pub(crate) struct Head {
     pub(crate) seq: u64,
 }
 
-/// Reads version and number; `None` if it is not one of our lines.
+/// Reads version and number; `None` if ccb did not write the line.
 pub(crate) fn head(line: &[u8]) -> Option<Head> {
     if let Some(rest) = line.strip_prefix(HEAD)
         && rest.last() == Some(&b'}')
@@ -282,8 +282,8 @@ pub(crate) fn parse(line: &[u8]) -> Result<Parsed, String> {
     })
 }
 
-/// The message in one line of an inbox's log or of `broadcast.jsonl`, for whoever only looks at
-/// the files; none if it is not one.
+/// The message in one line of an inbox's log or of `broadcast.jsonl`, for a caller that only reads
+/// the files; `None` if the line is no message.
 pub fn read_line(line: &[u8]) -> Option<Message> {
     parse(line).ok().map(|parsed| parsed.message)
 }
@@ -304,7 +304,7 @@ pub(crate) enum Scanned<'b> {
 }
 
 impl<'b> Scan<'b> {
-    /// Looks at complete lines, of which those up to number `after` were seen before.
+    /// Reads complete lines; those up to number `after` were read before.
     pub(crate) fn new(bytes: &'b [u8], after: u64) -> Self {
         Self { bytes, last: after }
     }

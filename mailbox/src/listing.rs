@@ -1,4 +1,4 @@
-//! A look at an inbox that takes nothing out of it.
+//! A view of an inbox that takes nothing out of it.
 
 use store::name::Name;
 
@@ -7,31 +7,30 @@ use crate::error::{MailError, Result};
 use crate::message::Message;
 
 store::words! {
-    /// How far a message has got.
+    /// The progress of a message.
     pub enum MessageState {
-        /// Nobody has read it.
+        /// No reader has the message yet.
         Queued = "queued",
-        /// Its reader has it.
+        /// The reader has the message.
         Delivered = "delivered",
         /// It is dealt with.
         Acknowledged = "acknowledged",
     }
 }
 
-/// What is in an inbox.
+/// The content of an inbox.
 #[derive(Debug, Default)]
 pub struct Listing {
-    /// By number.
+    /// The messages, by number.
     pub messages: Vec<(Message, MessageState)>,
     /// Every message up to this one is acknowledged.
     pub acked: u64,
-    /// How many damaged lines there are or were.
+    /// Number of damaged lines, past and present.
     pub rejected: usize,
 }
 
 impl Listing {
-    /// Says of `messages` how far they have got; leaves out those that are done with, unless
-    /// `all` are wanted.
+    /// Adds to `messages` their progress; leaves out finished ones, unless `all` are wanted.
     pub(crate) fn new(
         messages: impl IntoIterator<Item = Message>,
         cursor: &Cursor,
@@ -64,7 +63,7 @@ impl Listing {
     }
 }
 
-/// The number after which an inbox is followed whose last message is `last`.
+/// The number after which a follower reads an inbox with the last message `last`.
 pub(crate) fn check_since(since: Option<u64>, last: u64, inbox: &Name) -> Result<u64> {
     let since = since.unwrap_or(last);
     if since > last {

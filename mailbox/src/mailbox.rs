@@ -65,8 +65,8 @@ impl Mailbox {
         Ok(Arc::new(Inbox(self.backend.inbox(agent)?)))
     }
 
-    /// Becomes the reader of `agent`'s inbox, after making sure that every request and answer
-    /// has been told.
+    /// Becomes the reader of `agent`'s inbox, after sending the messages about requests and answers
+    /// that may be missing.
     pub fn consumer(&self, agent: &Name) -> Result<Consumer> {
         self.requests()?;
         self.inbox(agent)?.consumer()
@@ -95,8 +95,8 @@ impl Mailbox {
         self.backend.broadcast(draft, recipients)
     }
 
-    /// Tells `to` that a run has ended. However often and by whomever it is told, it is there
-    /// once.
+    /// Sends `to` the message that a run has ended. The message exists once, however many processes
+    /// send it, however often.
     pub fn notify(
         &self,
         from: Name,
@@ -116,7 +116,7 @@ impl Mailbox {
         self.send(&draft)
     }
 
-    /// Tells `to` that a teammate is gone, once for each of its lives.
+    /// Sends `to` the message that a teammate is gone, once for each of its lives.
     pub fn terminated(
         &self,
         from: Name,
@@ -168,7 +168,7 @@ impl Mailbox {
         requests::without_secrets(question, &self.options().secret_filter)
     }
 
-    /// Answers a request, if it still waits and `by` is the one who was asked.
+    /// Answers a request, if it still waits and is for `by`.
     pub fn answer(
         &self,
         id: &str,
@@ -195,12 +195,12 @@ impl Mailbox {
         self.backend.request(id)
     }
 
-    /// All requests, after telling those who may not have been told.
+    /// All requests, after sending messages that may be missing.
     pub fn requests(&self) -> Result<Requests> {
         self.backend.requests()
     }
 
-    /// The requests that wait for an answer. Only looks: takes no lock and tells nobody.
+    /// The requests that wait for an answer. Only reads: takes no lock and sends no message.
     pub fn waiting_requests(&self) -> Result<Vec<Request>> {
         self.backend.waiting_requests()
     }

@@ -32,7 +32,7 @@ use crate::source::{Fetched, Source};
 #[derive(Debug, Clone, Default)]
 pub struct Memory(Arc<Shared>);
 
-/// The team, and the bell for those who follow it.
+/// The team, and the bell for its followers.
 #[derive(Debug, Default)]
 struct Shared {
     team: Mutex<Team>,
@@ -53,7 +53,7 @@ struct Stored {
     messages: BTreeMap<u64, (Message, u64)>,
     last_seq: u64,
     cursor: Cursor,
-    /// The numbers of messages whose ids were given by their senders.
+    /// The numbers of messages with ids from their senders.
     ids: HashMap<Uuid, u64>,
     activity: Activity,
     /// Rings for the reader; none while no process reads.
@@ -109,7 +109,7 @@ impl Team {
         Ok(Posted { id, seq, already })
     }
 
-    /// Sends the message that follows from the request's state and is not noted as sent.
+    /// Sends the message that follows from the request's state and is not recorded as sent.
     fn tell(&mut self, request: &mut Request, options: &MailOptions) -> Result<()> {
         if let Some(draft) = request.untold()? {
             self.post(&draft, options)?;
@@ -118,8 +118,8 @@ impl Team {
         Ok(())
     }
 
-    /// Expires the request at `at` if its time is over, and tells whom it has to; an inbox without
-    /// room gets the message later.
+    /// Expires the request at `at` if its time is over, and sends the messages about that; an inbox
+    /// without room gets the message later.
     fn settle(&mut self, at: usize, options: &MailOptions) -> Result<Request> {
         let mut request = self.requests[at].clone();
         request.expire(options.clock.now_ms());
@@ -354,7 +354,7 @@ struct MemoryInbox {
 }
 
 impl MemoryInbox {
-    /// Looks at the inbox; an inbox that was never used is an empty one.
+    /// Reads the inbox; an inbox that was never used is an empty one.
     fn look<T>(&self, look: impl FnOnce(&Stored) -> T) -> T {
         match self.memory.lock().inboxes.get(&self.key) {
             Some(stored) => look(stored),

@@ -1,4 +1,4 @@
-//! What is sent, and what arrives.
+//! The messages: as sent, and as received.
 
 use std::str::FromStr;
 
@@ -19,7 +19,7 @@ pub const MAX_SUMMARY: usize = 1024;
 pub const MAX_BODY: usize = 512 * 1024;
 
 store::words! {
-    /// How soon a message is to be read.
+    /// The urgency of a message.
     #[derive(Default, PartialOrd, Ord)]
     pub enum Priority {
         /// Interrupts the current step.
@@ -27,7 +27,7 @@ store::words! {
         /// At the next opportunity.
         #[default]
         Next = "next",
-        /// When nothing else is there; what notifications have.
+        /// For a quiet moment; the urgency of notifications.
         Later = "later",
     }
 }
@@ -43,7 +43,7 @@ impl FromStr for Priority {
     }
 }
 
-/// What a message says.
+/// The content of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Body {
     /// Words; kind `message`.
@@ -54,7 +54,7 @@ pub enum Body {
     Unknown {
         /// The name of the kind.
         kind: String,
-        /// Whatever it says.
+        /// The fields of the message.
         body: Value,
     },
 }
@@ -97,21 +97,23 @@ impl Body {
 /// A message to be sent.
 #[derive(Debug, Clone)]
 pub struct Draft {
-    /// Who sends it. Set by who runs the sender, never taken from what it says.
+    /// The sender. Set by the process that runs the sender, never taken from the message's own
+    /// words.
     pub from: Name,
-    /// Who is to read it.
+    /// The recipient.
     pub to: Name,
-    /// What it says.
+    /// The content.
     pub body: Body,
     /// `None` takes what is usual for its kind.
     pub priority: Option<Priority>,
-    /// What it says in one line.
+    /// The content in one line; `None` without one.
     pub summary: Option<String>,
-    /// The message it answers.
+    /// The message it answers; `None` if it answers none.
     pub in_reply_to: Option<Uuid>,
-    /// When it is no longer worth reading, in milliseconds since the epoch.
+    /// The time when it expires, in milliseconds since the epoch; `None` for never.
     pub expires_at: Option<i64>,
-    /// An id that stands for what is told: a second message with it is dropped.
+    /// The id of the event that the message reports: a second message with it is dropped. `None`
+    /// gives each message an id of its own.
     pub id: Option<Uuid>,
 }
 
@@ -181,34 +183,34 @@ pub(crate) fn check_length(what: &'static str, limit: usize, text: &str) -> Resu
 pub struct Message {
     /// Unique, and the same each time it is handed over.
     pub id: Uuid,
-    /// Its number in this inbox.
+    /// The number in this inbox.
     pub seq: u64,
-    /// Who sent it.
+    /// The sender.
     pub from: String,
-    /// To whom.
+    /// The recipient.
     pub to: String,
-    /// What it says.
+    /// The content.
     pub body: Body,
-    /// How soon it is to be read.
+    /// The urgency.
     pub priority: Priority,
-    /// What it says in one line.
+    /// The content in one line; `None` without one.
     pub summary: Option<String>,
-    /// The message it answers.
+    /// The message it answers; `None` if it answers none.
     pub in_reply_to: Option<Uuid>,
-    /// When it was sent, RFC 3339.
+    /// The time of sending, RFC 3339.
     pub sent_at: String,
-    /// When it is no longer worth reading, in milliseconds since the epoch.
+    /// The time when it expires, in milliseconds since the epoch; `None` for never.
     pub expires_at: Option<i64>,
-    /// The number of the broadcast it is a copy of.
+    /// The number of the broadcast it is a copy of; `None` for other messages.
     pub broadcast: Option<u64>,
-    /// Its id was given by the sender; a repeat is dropped.
+    /// True if the sender gave the id; a repeat is dropped.
     pub(crate) once: bool,
-    /// It may have been handed over before, to a reader that did not acknowledge it.
+    /// True if an earlier reader may have got it without acknowledging it.
     pub redelivered: bool,
 }
 
 impl Message {
-    /// Whether nobody needs to read it any more.
+    /// True if the message is too old to be read.
     pub fn is_expired(&self, now_ms: i64) -> bool {
         self.expires_at.is_some_and(|at| at <= now_ms)
     }
@@ -221,7 +223,7 @@ impl Message {
         }
     }
 
-    /// As the commands print it: what is in the log, and whether it is a repeat.
+    /// The message as the commands print it: the log's line, and `redelivered`.
     pub fn to_json(&self) -> Value {
         let mut map = Map::new();
         let mut put = |key: &str, value: Value| {
@@ -269,13 +271,13 @@ impl Message {
     }
 }
 
-/// What became of a message that was sent.
+/// The result of sending a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Posted {
-    /// Its id.
+    /// The message's id.
     pub id: Uuid,
-    /// Its number in the inbox.
+    /// The message's number in the inbox.
     pub seq: u64,
-    /// It was there already: a message with the same id had been sent before.
+    /// True if the message existed already: one with the same id was sent before.
     pub already: bool,
 }

@@ -1,6 +1,6 @@
-//! How the end of a background run is told, to programs and to models.
+//! The notification of the end of a background run, for programs and for models.
 //!
-//! The text form is fixed, because models are told what it looks like:
+//! The text form is fixed, because prompts describe it to models:
 //!
 //! ```text
 //! <task-notification>
@@ -30,7 +30,7 @@ use crate::xml::write_part;
 /// The longest result that is sent along; the rest is in the output file.
 const MAX_RESULT: usize = 64 * 1024;
 
-/// What every id derived from something else is derived in.
+/// The namespace of every id that is derived from another value.
 const NAMESPACE: Uuid = Uuid::from_u128(0x6c9f_35d4_17ab_4e2e_9d3b_52ce_a0f1_8b07);
 
 /// The id that stands for `what`: the same each time.
@@ -38,12 +38,12 @@ pub(crate) fn derived_id(what: &str) -> Uuid {
     Uuid::new_v5(&NAMESPACE, what.as_bytes())
 }
 
-/// The id of the notification of this run: the same for everybody who posts it.
+/// The id of the notification of this run: the same for every process that posts it.
 pub fn notification_id(run: &str) -> Uuid {
     derived_id(&format!("run:{run}"))
 }
 
-/// How a run ended.
+/// The status of a run at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
@@ -51,14 +51,14 @@ pub enum RunStatus {
     Completed,
     /// It did not.
     Failed,
-    /// Somebody stopped it.
+    /// A user or an agent stopped the run.
     Killed,
-    /// It is gone and nobody knows why; told as failed.
+    /// The run is gone for an unknown reason; reported as failed.
     Lost,
 }
 
 impl RunStatus {
-    /// What stands in `<status>`.
+    /// The word in `<status>`.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Completed => "completed",
@@ -67,7 +67,7 @@ impl RunStatus {
         }
     }
 
-    /// What stands after the description in `<summary>`.
+    /// The words after the description in `<summary>`.
     pub(crate) fn verdict(self) -> &'static str {
         match self {
             Self::Lost => "failed: it was lost, its process ended without a result",
@@ -76,25 +76,25 @@ impl RunStatus {
     }
 }
 
-/// What a run cost.
+/// The cost of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
     /// All tokens, in and out.
     pub total_tokens: u64,
-    /// How often a tool was used.
+    /// Number of tool uses.
     pub tool_uses: u64,
-    /// How long it took.
+    /// Duration in milliseconds.
     pub duration_ms: u64,
 }
 
-/// The working tree a run left behind.
+/// The worktree a run left behind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorktreeLeft {
-    /// Where it is.
+    /// The worktree's path.
     pub worktree_path: String,
-    /// Its branch, if it has one.
+    /// The worktree's branch, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree_branch: Option<String>,
 }
@@ -105,22 +105,22 @@ pub struct WorktreeLeft {
 pub struct TaskNotification {
     /// The agent's id, to which messages can be sent.
     pub task_id: String,
-    /// The tool call that started it.
+    /// The tool call that started it; `None` if no model did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_use_id: Option<String>,
-    /// Where everything it printed is.
+    /// The path of the agent's complete output.
     pub output_file: String,
-    /// How it ended.
+    /// The status at the end.
     pub status: RunStatus,
-    /// What it was to do, in a few words.
+    /// The agent's job, in a few words.
     pub description: String,
-    /// Its result, what there was of one, or the error.
+    /// The result, even a partial one, or the error; `None` without either.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<String>,
-    /// What it cost.
+    /// The cost of the run.
     #[serde(default)]
     pub usage: Usage,
-    /// The working tree it left behind.
+    /// The worktree it left behind; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub worktree: Option<WorktreeLeft>,
 }

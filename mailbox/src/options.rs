@@ -1,4 +1,4 @@
-//! How a mailbox behaves.
+//! Options of a mailbox.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,20 +11,20 @@ use store::secret_filter::SecretFilter;
 
 use crate::error::{MailError, Result};
 
-/// How a mailbox behaves.
+/// Options of a mailbox.
 #[derive(Debug, Clone)]
 pub struct MailOptions {
-    /// Whether a message survives a power cut before its sending is acknowledged.
+    /// Says if a message survives a power cut before its sending is acknowledged.
     pub durability: Durability,
-    /// How long to wait for an inbox's lock.
+    /// Maximum time to wait for an inbox's lock.
     pub lock_timeout: Duration,
-    /// How long to wait for another reader of the same inbox to go.
+    /// Maximum time to wait for another reader of the same inbox to end.
     pub reader_timeout: Duration,
-    /// Where the time comes from.
+    /// The source of the time.
     pub clock: Arc<dyn Clock>,
-    /// How much is kept.
+    /// Limits of an inbox.
     pub limits: Limits,
-    /// What is taken out of messages and requests before they are written.
+    /// The filter that takes secrets out of messages and requests before they are written.
     pub secret_filter: SecretFilter,
 }
 
@@ -41,8 +41,8 @@ impl Default for MailOptions {
     }
 }
 
-/// How much an inbox keeps. Nothing that waits to be read is ever dropped: what is over the
-/// limit is refused.
+/// Limits of an inbox. A message that waits to be read is never dropped: a message over the limit
+/// is refused.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Messages that wait to be acknowledged.
@@ -51,9 +51,9 @@ pub struct Limits {
     pub log_bytes: u64,
     /// From this size on, acknowledged messages move from the log to an archive.
     pub rotate_bytes: u64,
-    /// How many archives are kept; older ones are deleted.
+    /// Maximum number of archives; older ones are deleted.
     pub archives: usize,
-    /// How many ids that were given by senders are remembered after their messages are gone.
+    /// Maximum number of senders' ids remembered after their messages are gone.
     pub remembered_ids: usize,
     /// From this size on, broadcasts that every recipient has are dropped.
     pub broadcast_bytes: u64,

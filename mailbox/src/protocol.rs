@@ -1,4 +1,4 @@
-//! What machines say to each other: the kinds of message that are not text.
+//! The kinds of message between programs, which are not text.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,7 +21,7 @@ pub enum Protocol {
     ShutdownRequest(Asked<Shutdown>),
     /// It will stop.
     ShutdownApproved(Answered),
-    /// It goes on.
+    /// The agent refused and continues.
     ShutdownRejected(Answered),
     /// Asks for a plan to be approved.
     PlanApprovalRequest(Asked<Plan>),
@@ -33,7 +33,7 @@ pub enum Protocol {
     PermissionResponse(Answered),
     /// Asks an agent to change its permission mode.
     ModeSetRequest(Asked<Mode>),
-    /// Whether it did.
+    /// The answer to a new permission mode.
     ModeSetResponse(Answered),
 }
 
@@ -75,7 +75,7 @@ impl Protocol {
         }
     }
 
-    /// Whether it is half of a request; those are sent by asking and answering only.
+    /// True if it is half of a request; those are sent by asking and answering only.
     pub(crate) fn is_request_or_answer(&self) -> bool {
         !matches!(
             self,
@@ -86,7 +86,7 @@ impl Protocol {
         )
     }
 
-    /// Whether it merely tells something, and can wait behind what asks for something.
+    /// True if it merely tells something, and can wait behind what asks for something.
     pub(crate) fn is_notification(&self) -> bool {
         matches!(
             self,
@@ -95,7 +95,7 @@ impl Protocol {
     }
 }
 
-/// Why an agent is idle.
+/// The reasons why an agent is idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum IdleReason {
@@ -111,12 +111,12 @@ pub enum IdleReason {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct IdleNotification {
-    /// Why.
+    /// The reason why it is idle.
     pub idle_reason: IdleReason,
     /// The tasks it finished since it was last idle.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub finished_tasks: Vec<String>,
-    /// What went wrong, if something did.
+    /// The error, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_reason: Option<String>,
 }
@@ -125,16 +125,16 @@ pub struct IdleNotification {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TaskAssignment {
-    /// Which task.
+    /// The task's id.
     pub task_id: String,
-    /// Its subject.
+    /// The task's subject.
     pub subject: String,
-    /// Its details.
+    /// The task's description.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Who has it now.
+    /// The new owner.
     pub owner: String,
-    /// Who decided that.
+    /// The agent or user that assigned the task.
     pub assigned_by: String,
 }
 
@@ -142,12 +142,12 @@ pub struct TaskAssignment {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TeammateTerminated {
-    /// Which one.
+    /// The agent's name.
     pub teammate: String,
-    /// Why, if it is known.
+    /// The reason; `None` if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Its unfinished tasks, which are free again.
+    /// The agent's unfinished tasks, which are free again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub returned_tasks: Vec<String>,
 }
@@ -156,9 +156,9 @@ pub struct TeammateTerminated {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Asked<T> {
-    /// The request.
+    /// The request's id.
     pub request_id: String,
-    /// What is asked.
+    /// The question.
     #[serde(flatten)]
     pub question: T,
 }
@@ -167,17 +167,17 @@ pub struct Asked<T> {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answered {
-    /// The request.
+    /// The request's id.
     pub request_id: String,
-    /// Yes or no.
+    /// True for yes.
     pub approved: bool,
-    /// What the one who answered had to say.
+    /// The comment of the agent or user that answered; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
-    /// Nobody answered in time, which counts as no.
+    /// True if no answer came in time, which counts as no.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub expired: bool,
-    /// Whoever approved the plan changed it first.
+    /// True if the approver changed the plan first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub plan_was_edited: bool,
     /// The plan as it was approved, if it was changed.
@@ -189,7 +189,7 @@ pub struct Answered {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Shutdown {
-    /// Why.
+    /// The reason; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -200,7 +200,8 @@ pub struct Shutdown {
 pub struct Plan {
     /// The plan itself.
     pub plan: String,
-    /// The file it is written to, which can be edited before the plan is approved.
+    /// The file it is written to, which can be edited before the plan is approved; `None` without a
+    /// file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_file_path: Option<String>,
     /// Uses of tools that carrying it out needs, and that are not asked about once it is
@@ -212,9 +213,9 @@ pub struct Plan {
 /// A use of a tool that is approved together with a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AllowedPrompt {
-    /// Which tool, as `Bash`.
+    /// The tool's name, as `Bash`.
     pub tool: String,
-    /// How its command begins, as `cargo test`.
+    /// The beginning of the command, as `cargo test`.
     pub prompt: String,
 }
 
@@ -222,14 +223,14 @@ pub struct AllowedPrompt {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Permission {
-    /// Which tool.
+    /// The tool's name.
     pub tool_name: String,
-    /// Which use of it.
+    /// The id of the tool's use; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_use_id: Option<String>,
-    /// What it would do, in words.
+    /// The effect of the tool's use, in words.
     pub description: String,
-    /// What it would be called with.
+    /// The tool's input.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub input: Value,
 }
@@ -242,11 +243,11 @@ pub struct Mode {
     pub mode: String,
 }
 
-/// What can be asked for.
+/// The kinds of question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "body")]
 pub enum Question {
-    /// To stop.
+    /// A request to stop.
     #[serde(rename = "shutdown_request")]
     Shutdown(Shutdown),
     /// To carry out a plan.

@@ -32,7 +32,7 @@ impl Ranges {
     }
 
     fn insert_all(&mut self, mut first: u64, mut last: u64) {
-        // Those that overlap or touch become one with it.
+        // Ranges that overlap or touch become one with it.
         let from = self
             .0
             .partition_point(|(_, end)| end.saturating_add(1) < first);

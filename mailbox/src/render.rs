@@ -6,9 +6,9 @@
 //! </teammate-message>
 //! ```
 //!
-//! What machines say to each other is the same with JSON for words, its kind as `type`; the
-//! end of a run is a `<task-notification>` of its own. A message that may have been seen
-//! before has `redelivered="true"`.
+//! A message between programs is the same with JSON for words, its kind as `type`; the end of a run
+//! is a `<task-notification>` of its own. A message that may have been seen before has
+//! `redelivered="true"`.
 
 use serde_json::{Map, Value};
 
@@ -17,7 +17,7 @@ use crate::protocol::{Protocol, Question};
 use crate::request::Request;
 use crate::xml::{write_attribute, write_words};
 
-/// How many characters of a request's id are shown.
+/// Number of characters of a request's id that are shown.
 const SHORT: usize = 8;
 
 pub(crate) const OPEN: &str = "<teammate-message";
@@ -38,8 +38,8 @@ pub fn render<'m>(
 }
 
 /// Renders one message in as many parts as it takes for none to be much longer than `limit`
-/// characters, for readers that cut what is longer. Each part says whose words it holds, and
-/// which part of how many it is.
+/// characters, for readers that cut what is longer. Each part names the author of its words, and
+/// its number and the number of all parts.
 pub fn render_parts(message: &Message, color: Option<&str>, limit: usize) -> Vec<String> {
     let whole = render_one(message, color);
     if whole.chars().count() <= limit {
@@ -63,7 +63,7 @@ fn render_one(message: &Message, color: Option<&str>) -> String {
     }
 }
 
-/// What a message says, written so that it cannot be taken for anything else.
+/// The content of a message, escaped so that a model cannot take it for anything else.
 fn words_of(message: &Message) -> String {
     let mut words = String::new();
     match (&message.body, message.text()) {
@@ -114,15 +114,15 @@ fn typed(message: &Message) -> Value {
     Value::Object(map)
 }
 
-/// As much of a request's id as names it. That is its end: the beginning is the time, and all
-/// requests of one minute begin alike.
+/// The short form of a request's id that identifies it. That is its end: the beginning is the time,
+/// and all requests of one minute begin alike.
 pub fn short_id(request: &Request) -> &str {
     let id = &request.id;
     let start = id.len().saturating_sub(SHORT);
     id.get(start..).unwrap_or(id)
 }
 
-/// What is asked, in one line.
+/// The question, in one line.
 pub fn in_short(question: &Question) -> String {
     match question {
         Question::Shutdown(shutdown) => match &shutdown.reason {

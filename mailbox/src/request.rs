@@ -19,66 +19,66 @@ use crate::message::{Body, Draft, MAX_TEXT, check_length};
 use crate::notification::derived_id;
 use crate::protocol::{Answered, Question};
 
-/// The end of the year 9999, beyond which times cannot be written down.
+/// The end of the year 9999, the last time that the format can express.
 const MAX_TIME: i64 = 253_402_300_799_000;
 
 store::words! {
-    /// What became of a request.
+    /// The state of a request.
     pub enum RequestState {
         /// It waits for its answer.
         Pending = "pending",
-        /// Yes.
+        /// The answer was yes.
         Approved = "approved",
-        /// No.
+        /// The answer was no.
         Rejected = "rejected",
-        /// Nobody answered in time.
+        /// No answer came in time.
         Expired = "expired",
     }
 }
 
-/// Who answered, and what was said.
+/// An answer and its author.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
-    /// Who.
+    /// The author.
     pub by: String,
-    /// When, RFC 3339.
+    /// The time of the answer, RFC 3339.
     pub at: String,
-    /// What was said besides yes or no.
+    /// The author's comment, besides yes or no; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub feedback: Option<String>,
-    /// The plan that was approved, if whoever answered had changed it.
+    /// The approved plan, if the approver changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
 }
 
-/// A question and what became of it; the content of `requests/<id>.json`.
+/// A question and its state; the content of `requests/<id>.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Request {
     #[serde(default)]
     v: u64,
-    /// Its id.
+    /// The request's id.
     pub id: String,
-    /// Who asks.
+    /// The asker.
     pub from: String,
-    /// Who is to answer.
+    /// The agent or user that must answer.
     pub to: String,
-    /// What is asked.
+    /// The question.
     #[serde(flatten)]
     pub question: Question,
-    /// What became of it.
+    /// The state.
     pub state: RequestState,
-    /// When it was asked, RFC 3339.
+    /// The time of the question, RFC 3339.
     pub created_at: String,
-    /// Until when it can be answered, RFC 3339.
+    /// The deadline of the answer, RFC 3339.
     pub expires_at: String,
     /// The answer, once there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<Answer>,
-    /// The one who is to answer has the message.
+    /// True if the message to the answerer is sent.
     #[serde(default)]
     pub(crate) asked: bool,
-    /// The one who asked has the answer.
+    /// True if the answer is sent to the asker.
     #[serde(default)]
     pub(crate) told: bool,
 }
@@ -109,12 +109,12 @@ impl Request {
         }
     }
 
-    /// Until when it can be answered, in milliseconds since the epoch.
+    /// The deadline of the answer, in milliseconds since the epoch.
     pub fn deadline(&self) -> i64 {
         parse_rfc3339(&self.expires_at).unwrap_or(0)
     }
 
-    /// Whether it waits, and waited too long.
+    /// True if it waits, and waited too long.
     pub(crate) fn is_overdue(&self, now_ms: i64) -> bool {
         self.state == RequestState::Pending && self.deadline() <= now_ms
     }
@@ -128,7 +128,7 @@ impl Request {
         overdue
     }
 
-    /// Fails if somebody else than `by` was asked.
+    /// Fails if the request is for another agent than `by`.
     pub(crate) fn check_asked(&self, by: &Name) -> Result<()> {
         if self.to.eq_ignore_ascii_case(by.as_str()) {
             return Ok(());
@@ -174,7 +174,8 @@ impl Request {
         });
     }
 
-    /// The message that follows from its state and is not noted as sent.
+    /// The message that follows from its state and is not recorded as sent; `None` if there is
+    /// none.
     pub(crate) fn untold(&self) -> Result<Option<Draft>> {
         match (self.waits(), self.asked, self.told) {
             (true, false, _) => self.question_message().map(Some),
@@ -192,7 +193,7 @@ impl Request {
         }
     }
 
-    /// Whether it has no answer yet.
+    /// True if it has no answer yet.
     pub(crate) fn waits(&self) -> bool {
         self.state == RequestState::Pending
     }
@@ -230,7 +231,7 @@ impl Request {
         })
     }
 
-    /// As the commands print it.
+    /// The request as the commands print it.
     pub fn to_json(&self) -> Value {
         let mut value = serde_json::to_value(self).unwrap_or_else(|_| json!({"id": self.id}));
         if let Some(map) = value.as_object_mut() {
@@ -273,14 +274,14 @@ fn name(text: &str) -> Result<Name> {
     Ok(Name::new("agent", text)?)
 }
 
-/// What is answered to a request.
+/// An answer to a request.
 #[derive(Debug, Clone, Default)]
 pub struct Reply {
-    /// Yes or no.
+    /// True for yes.
     pub approved: bool,
-    /// What is said besides.
+    /// A comment on the answer; `None` without one.
     pub feedback: Option<String>,
-    /// The plan as it is approved, if that is not the one that was handed in.
+    /// The approved plan; `None` if it is the submitted one.
     pub plan: Option<String>,
 }
 

@@ -1,4 +1,4 @@
-//! What asking and answering mean, wherever requests are kept.
+//! The rules of asking and answering, for every place of requests.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use crate::error::{MailError, Result};
 use crate::protocol::Question;
 use crate::request::Request;
 
-/// How long a request waits for its answer unless it says otherwise.
+/// Maximum time to wait for an answer, unless the request says otherwise.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(600);
 
-/// How many requests that have their answer are kept.
+/// Maximum number of answered requests that are kept.
 pub(crate) const KEPT: usize = 256;
 
 /// All requests of a team.
 #[derive(Debug, Default)]
 pub struct Requests {
-    /// Oldest first.
+    /// The requests, oldest first.
     pub requests: Vec<Request>,
     /// Files that cannot be read, and why.
     pub unreadable: Vec<(PathBuf, String)>,
@@ -35,7 +35,8 @@ pub(crate) fn without_secrets(question: Question, filter: &SecretFilter) -> Resu
     serde_json::from_value(value).map_err(not_json)
 }
 
-/// Says that there is no request `id`, with the one of those that wait that may be meant.
+/// The error that there is no request `id`, with the waiting request that the caller may have
+/// meant.
 pub(crate) fn no_such_request<'r>(
     id: &str,
     known: impl IntoIterator<Item = &'r Request>,

@@ -1,4 +1,4 @@
-//! What a reader needs of the place where an inbox is kept.
+//! A reader's view of the place of an inbox.
 
 use std::fmt::Debug;
 
@@ -8,19 +8,19 @@ use crate::cursor::Cursor;
 use crate::error::Result;
 use crate::message::Message;
 
-/// What was found since the last time.
+/// New messages since the last call.
 #[derive(Debug, Default)]
 pub(crate) struct Fetched {
     /// By number, with their lengths.
     pub(crate) messages: Vec<(Message, u64)>,
     /// The highest number there is.
     pub(crate) last: u64,
-    /// How many damaged lines there were.
+    /// Number of damaged lines.
     pub(crate) rejected: usize,
 }
 
-/// Where a reader's messages come from, and where it notes how far it has got. Its holder has the
-/// right to read.
+/// The place a reader's messages come from, and that stores its position. Its holder has the right
+/// to read.
 pub(crate) trait Source: Debug + Send + Sync {
     /// The messages after number `after`, and the highest number there is.
     fn fetch(&mut self, after: u64) -> Result<Fetched>;
@@ -38,6 +38,6 @@ pub(crate) trait Source: Debug + Send + Sync {
     /// The time by which messages expire.
     fn now_ms(&self) -> i64;
 
-    /// What is rung when mail comes.
+    /// The bell that rings when mail comes.
     fn bell(&self) -> &Bell;
 }

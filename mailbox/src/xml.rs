@@ -1,11 +1,10 @@
-//! The few things of XML that our own texts need.
+//! The parts of XML that ccb's own texts need.
 //!
-//! Agents' words are data, and models read them as they were written: `a && b` stays `a && b`.
-//! Only what could be taken for one of our own tags is changed, and what steers a terminal or
-//! reorders what is shown. So nobody's words can end the element they stand in, or begin
-//! another.
+//! Agents' words are data, and models read them as they were written: `a && b` stays `a && b`. ccb
+//! changes only text that looks like one of its own tags, and characters that steer a terminal or
+//! reorder the display. So no agent's words can end the element they stand in, or begin another.
 
-/// The elements that say whose words something is.
+/// The elements that name the author of a text.
 const SPEAKERS: [&str; 4] = [
     "teammate-message",
     "task-notification",
@@ -30,10 +29,10 @@ const PARTS: [&str; 12] = [
     "note",
 ];
 
-/// How many characters behind a `<` are looked at.
+/// Maximum number of characters checked behind a `<`.
 const MOST_LOOKED_AT: usize = 200;
 
-/// Appends what somebody said.
+/// Appends an agent's words.
 pub(crate) fn write_words(out: &mut String, text: &str) {
     write_text(out, text, &[]);
 }
@@ -73,8 +72,8 @@ fn write_reference(out: &mut String, c: char) {
     out.push_str(&format!("&#x{:X};", u32::from(c)));
 }
 
-/// Whether a model could take what follows a `<` for one of our tags: capitals, spaces and
-/// characters that are not seen make no difference to it.
+/// True if a model could take the text after a `<` for one of ccb's tags: capitals, spaces and
+/// invisible characters make no difference to it.
 fn begins_tag(after: &str, more_tags: &[&str]) -> bool {
     let near = after.chars().take(MOST_LOOKED_AT);
     let rest = near

@@ -1,4 +1,4 @@
-//! Messages to everyone, in one transaction.
+//! Messages to all agents, in one transaction.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ impl DatabaseMail {
             let message = match &mut original {
                 Some(message) => message,
                 none => none.insert({
-                    // As it would be in a log of broadcasts, of which every inbox gets a copy.
+                    // The same as in a log of broadcasts, of which every inbox gets a copy.
                     let filter = &self.options.secret_filter;
                     let mut bytes = Vec::new();
                     line::seal(draft, row.now_ms, Some(&[]), filter)?.write(number, &mut bytes);

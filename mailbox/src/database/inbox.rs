@@ -28,7 +28,7 @@ pub(super) struct DatabaseInbox {
     pub(super) team: String,
     pub(super) dir: PathBuf,
     pub(super) name: Name,
-    /// Its name in lower case.
+    /// The owner's name in lower case.
     pub(super) canonical: String,
     pub(super) options: Arc<MailOptions>,
 }
@@ -69,7 +69,7 @@ pub(super) fn lock_all(session: &Session<'_>, team: &str, names: &[&str]) -> Res
 }
 
 impl DatabaseInbox {
-    /// Where it is said that something was sent here. Schemas share a database's channels.
+    /// The channel that announces new messages for this inbox. Schemas share a database's channels.
     pub(super) fn channel(&self) -> String {
         let schema = self.database.settings().schema();
         let (team, name) = (&self.team, &self.canonical);
@@ -77,7 +77,7 @@ impl DatabaseInbox {
         format!("ccb_mail_{}", id.simple())
     }
 
-    /// What its row is found by.
+    /// The key of the inbox's row.
     pub(super) fn key(&self) -> [database::Parameter<'_>; 2] {
         [(&self.team, Type::TEXT), (&self.canonical, Type::TEXT)]
     }
@@ -252,7 +252,7 @@ impl Locked {
     }
 }
 
-/// How far an inbox was read.
+/// Parses the stored position up to which the inbox is read.
 pub(super) fn cursor_of(text: Option<String>) -> Cursor {
     text.map_or_else(Cursor::default, |text| {
         Cursor::parse(text.as_bytes()).unwrap_or_else(|| {

@@ -48,15 +48,15 @@ pub use passing::Passing;
 pub use retention::{PrunedMail, prune};
 pub use whole::{delete_all, inboxes_being_read};
 
-/// The tables of mail, for whoever brings a schema up to date.
+/// The tables of mail, for the migration of a schema.
 pub const MIGRATIONS: Component = Component {
     name: "mail",
     migrations: &[include_str!("../../migrations/001.sql")],
 };
 
 impl Mailbox {
-    /// The mail of `team` in a database, whose clock is the one that counts. Of its directory in
-    /// `home` nothing is read or written.
+    /// The mail of `team` in a database, whose clock counts. Nothing is read or written in its
+    /// directory in `home`.
     pub fn on(database: &Database, home: &Home, team: &Name, options: MailOptions) -> Self {
         Self::kept(Box::new(DatabaseMail::new(database, home, team, options)))
     }
@@ -66,7 +66,7 @@ impl Mailbox {
 #[derive(Debug)]
 struct DatabaseMail {
     database: Database,
-    /// Its name in lower case: on another machine it may be written otherwise.
+    /// The team's name in lower case: on another machine its spelling may differ.
     team: String,
     dir: PathBuf,
     options: Arc<MailOptions>,
@@ -174,12 +174,12 @@ impl Backend for DatabaseMail {
     }
 }
 
-/// What a change answers, written down as JSON.
+/// The result of a change, stored as JSON.
 struct Json<T>(T);
 
 impl<T: Serialize + DeserializeOwned> Answer for Json<T> {
     fn write(&self) -> String {
-        // Our own types can be written; if not, reading says so.
+        // ccb's own types can be written; if not, reading fails.
         serde_json::to_string(&self.0).unwrap_or_default()
     }
 
@@ -204,7 +204,7 @@ impl Carries for MailError {
     }
 }
 
-/// A number as the database keeps it. None of ours gets near the limit.
+/// A number as the database stores it. No number of ccb gets near the limit.
 fn stored(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

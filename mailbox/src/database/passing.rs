@@ -1,4 +1,4 @@
-//! A team's messages as they pass, for views: nothing is read in anybody's place.
+//! A team's messages as they pass, for views: a view reads without marking anything as read.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use super::inbox::{Found, read_message};
 use crate::error::Result;
 use crate::message::Message;
 
-/// Of an inbox that is there already, so many of the last messages are looked at.
+/// Maximum number of the last messages read from an inbox that already exists.
 const LAST: i64 = 50;
 
-/// What is sent in one team, whoever it is to.
+/// The messages of one team, for all recipients.
 #[derive(Debug)]
 pub struct Passing {
     database: Database,
@@ -32,7 +32,7 @@ impl Passing {
         }
     }
 
-    /// What was sent since the last call, inbox by inbox. A message to everyone is there once for
+    /// The messages since the last call, inbox by inbox. A message to all agents appears once for
     /// each of them, with the same id.
     pub fn look(&mut self) -> Result<Vec<Message>> {
         self.database.require(&MIGRATIONS)?;

@@ -1,12 +1,13 @@
 //! The right to read an inbox, as a lease in its row.
 //!
-//! A lease has three ends: its holder gives it back; the connection that it was last renewed on
-//! is gone, as the server says; its time is over. The second frees the inbox of a process that
-//! was killed at once, the third that of a machine the server cannot hear any more, and that of
-//! a reader behind PgBouncer, where connections outlive their users.
+//! A lease has three ends: its holder gives it back; the connection that it was last renewed on is
+//! gone, as the server says; its time is over. The second frees the inbox of a process that was
+//! killed at once, the third that of a machine whose connection to the server is cut, and that of a
+//! reader behind PgBouncer, where connections outlive their users.
 //!
-//! Whoever takes a lease over writes another id into the row, and every write of a reader names
-//! its id: one that was taken for dead by mistake changes nothing any more, and is told.
+//! A reader that takes a lease over writes another id into the row, and every write of a reader
+//! names its id: a reader that was taken for dead by mistake changes nothing any more, and gets an
+//! error.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -24,20 +25,20 @@ use crate::cursor::Cursor;
 use crate::error::{MailError, Result};
 use crate::source::{Fetched, Source};
 
-/// How long a lease holds without being renewed.
+/// Duration of a lease without renewal.
 const LEASE: Duration = Duration::from_secs(15);
-/// How often it is renewed.
+/// Interval between two renewals of a lease.
 pub(super) const RENEW: Duration = Duration::from_secs(5);
-/// How often one who waits for another reader to go looks.
+/// Poll interval while waiting for another reader to end.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long giving the lease back may take; if it takes longer, it ends by itself.
+/// Maximum time to give the lease back; after that it ends without help.
 const GIVE_BACK: Duration = Duration::from_secs(1);
 
-/// Nobody asks after a day whether a change was made.
+/// After a day no process asks if a change was made.
 const FORGET_OPERATIONS: &str = "DELETE FROM @.operations WHERE at < now() - interval '1 day'";
 
-/// Whether a lease in the row `it` holds. The connections are asked for in a statement of their
-/// own, after the row is locked: what one transaction sees of them does not change.
+/// Condition: true if a lease in the row `it` is valid. A statement of its own reads the
+/// connections, after the row is locked: a transaction sees one unchanging list of them.
 pub(super) const HOLDS: &str = "it.reader IS NOT NULL AND it.reader_until > @.mail_now() \
     AND EXISTS (SELECT FROM pg_stat_activity WHERE pid = it.reader_backend)";
 
@@ -49,12 +50,12 @@ pub(super) struct Lease {
     id: Uuid,
 }
 
-/// Messages of an inbox, for the one who reads it.
+/// Messages of an inbox, for its reader.
 #[derive(Debug)]
 struct DatabaseSource {
     at: Arc<DatabaseInbox>,
     lease: Lease,
-    /// What is acknowledged need not be fetched.
+    /// The first number to fetch: the one after the acknowledged messages.
     from: u64,
     cursor_version: i64,
     now_ms: i64,
@@ -90,7 +91,7 @@ pub(super) fn begin(inbox: &Arc<DatabaseInbox>) -> Result<Consumer> {
     Consumer::begin(inbox.name.clone(), Box::new(source), cursor)
 }
 
-/// What is leased with the cursor and its version, or who has the lease.
+/// The leased value with the cursor and its version, or the holder of the lease.
 type Taken<T> = Result<(T, Option<String>, i64), String>;
 
 fn take(inbox: &DatabaseInbox, id: Uuid) -> Result<Taken<Lease>> {
@@ -169,7 +170,7 @@ impl Source for DatabaseSource {
     }
 
     fn sync(&self) -> Result<()> {
-        // What can be read there has been committed.
+        // Every readable message is committed.
         Ok(())
     }
 
@@ -273,7 +274,7 @@ impl DatabaseSource {
 impl Drop for DatabaseSource {
     fn drop(&mut self) {
         self.watcher.stop();
-        // On a thread of its own, because a database that does not answer must not keep anybody
+        // On a thread of its own, because a database that does not answer must not keep the caller
         // from ending.
         let lease = self.lease.clone();
         let (tell, done) = channel();
@@ -335,7 +336,7 @@ fn lease_ms() -> i64 {
     i64::try_from(LEASE.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// How this process is named to those it keeps from reading.
+/// The name of this process in errors of other readers.
 fn this_process() -> String {
     let pid = std::process::id();
     match store::host_name() {

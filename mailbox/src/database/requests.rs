@@ -55,7 +55,7 @@ impl Asking for DatabaseMail {
         match change? {
             None => Err(self.no_such(id)?),
             Some((request, true)) => Ok(request),
-            // That its time is over is noted, and the asker told, although this is an error.
+            // Stores that the request expired, and answers the asker, although this is an error.
             Some((request, false)) => request.check_waits().map(|()| request),
         }
     }
@@ -146,7 +146,7 @@ impl DatabaseMail {
         row.map(|row| parse(session, &row, id)).transpose()
     }
 
-    /// Sends the message that follows from its state and is not noted as sent.
+    /// Sends the message that follows from its state and is not recorded as sent.
     fn tell(&self, session: &Session<'_>, request: &mut Request) -> Result<()> {
         if let Some(draft) = request.untold()? {
             self.at(&draft.to)?.post(session, &draft)?;
@@ -155,7 +155,8 @@ impl DatabaseMail {
         Ok(())
     }
 
-    /// The same. Whoever has no room is told later: an answer stands in any case.
+    /// Sends the answer if the asker's inbox has room. If it has none, the message comes later: an
+    /// answer stands in any case.
     fn tell_if_room(&self, session: &Session<'_>, request: &mut Request) -> Result<()> {
         match self.tell(session, request) {
             Err(error @ MailError::Full { .. }) => {
@@ -200,7 +201,7 @@ impl DatabaseMail {
     }
 }
 
-/// What stands for a request in messages about it, where files have a path.
+/// The name of a request in messages about it; requests in files have a path.
 fn place(id: Uuid) -> PathBuf {
     PathBuf::from(format!("request {id} in the database"))
 }

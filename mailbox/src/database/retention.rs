@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use database::{Database, DatabaseError, Type};
 
-/// How much mail was removed, or would be.
+/// The amount of mail that was removed, or would be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PrunedMail {
-    /// Acknowledged messages.
+    /// Number of acknowledged messages.
     pub messages: u64,
-    /// Requests that were answered or ran out, and whose sender knows.
+    /// Number of requests that were answered or ran out, and whose sender knows.
     pub requests: u64,
 }
 
@@ -46,7 +46,7 @@ pub fn prune(
             })
         });
     }
-    // Each statement for itself: what is gone after a broken link was to go.
+    // Each statement for itself: the rows deleted before a broken link were to be deleted anyway.
     database.change_at_once(
         |session| {
             let delete = format!("DELETE FROM @.mail_messages m USING {OLD}");

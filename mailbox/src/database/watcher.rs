@@ -12,10 +12,10 @@ use super::inbox::DatabaseInbox;
 use super::reader::{Lease, RENEW};
 use crate::error::{MailError, Result};
 
-/// How long to wait for a word about new mail before looking.
+/// Maximum time to wait for a notification of new mail before reading the table.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A thread that listens, and looks now and then, for as long as the inbox is being read.
+/// A thread that listens, and reads the table now and then, as long as the inbox has a reader.
 #[derive(Debug)]
 pub(super) struct Watcher {
     bell: Bell,
@@ -48,7 +48,7 @@ impl Watcher {
         &self.bell
     }
 
-    /// The thread ends by itself, a moment later.
+    /// The thread ends a moment later.
     pub(super) fn stop(&self) {
         self.stopped.store(true, Ordering::SeqCst);
     }
@@ -83,7 +83,7 @@ impl Watch {
                         self.ringer.ring();
                     }
                 }
-                // Another one reads: the reader finds out when it looks.
+                // Another process is the reader: this one finds out at its next read.
                 Ok(None) => {
                     self.ringer.ring();
                     return;

@@ -1,4 +1,4 @@
-//! A team's mail as a whole, for whoever keeps the team.
+//! A team's mail as a whole, for the code that keeps the team.
 
 use database::{Database, DatabaseError, Operation, Type};
 use store::name::Name;
@@ -6,7 +6,7 @@ use store::name::Name;
 use super::MIGRATIONS;
 use super::reader::HOLDS;
 
-/// The inboxes of `team` that somebody reads, on whichever machine, in lower case.
+/// The inboxes of `team` that have a reader, on any machine, in lower case.
 pub fn inboxes_being_read(database: &Database, team: &Name) -> Result<Vec<String>, DatabaseError> {
     database.require(&MIGRATIONS)?;
     let team = team.as_str().to_ascii_lowercase();

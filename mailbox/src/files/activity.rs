@@ -1,4 +1,4 @@
-//! Whether an agent is busy, in `activity.json` of its inbox.
+//! The busy or idle state of an agent, in `activity.json` of its inbox.
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ use crate::cursor::{check_version, replace};
 use crate::error::{MailError, Result};
 use crate::files::inbox::FileInbox;
 
-/// Reads it. One that does not parse was lost in a power cut: the agent counts as busy, for
-/// the `now_ms`-th time, which is none that anybody was told of.
+/// Reads the state. A file that does not parse was lost in a power cut: the agent counts as busy,
+/// for the `now_ms`-th time, a number that no message has used.
 pub(super) fn load(path: &Path, now_ms: i64) -> Result<Activity> {
     let Some(bytes) = atomic::read(path)? else {
         return Ok(Activity::START);

@@ -1,9 +1,9 @@
-//! Messages to everyone, all or nothing.
+//! Messages to all agents, all or nothing.
 //!
-//! One line in the team's `broadcast.jsonl`, with the names of its recipients, is the commit.
-//! Every inbox copies and numbers what it does not have yet, under its lock and before
-//! anything else happens in it, so nobody can see mail sent later without the broadcast. A
-//! copy carries the broadcast's number, which is how an inbox knows what it has.
+//! One line in the team's `broadcast.jsonl`, with the names of its recipients, is the commit. Every
+//! inbox copies and numbers the broadcasts it does not have yet, under its lock and before anything
+//! else happens in it, so no reader can see mail sent later without the broadcast. A copy carries
+//! the broadcast's number, so an inbox knows which ones it has.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ impl FileMail {
             Some(&recipients),
             &self.options.secret_filter,
         )?;
-        // After the commit there is no way back, so whoever has no room is found now.
+        // After the commit there is no way back, so this finds the inboxes without room now.
         for name in &recipients {
             let inbox = self.at(name)?;
             inbox.section(|live| live.check_room(&inbox))?;
@@ -50,7 +50,7 @@ impl FileMail {
             (number, log.sync_handle())
         };
         let synced = sync(handle.as_ref(), &self.dir, self.options.durability);
-        // It is sent. What follows only makes it arrive sooner.
+        // The broadcast is sent. The rest only makes it arrive sooner.
         for name in &recipients {
             if let Err(error) = self.at(name).and_then(|inbox| inbox.catch_up()) {
                 tracing::warn!(%name, %error, "gets the broadcast with its next mail");
@@ -81,7 +81,7 @@ impl FileMail {
 
     /// Drops the broadcasts that every recipient has, when there are many.
     ///
-    /// The last one stays: its number is where counting goes on.
+    /// The last one stays: counting continues from its number.
     fn drop_old_broadcasts(&self) -> Result<()> {
         let (_lock, log) = self.open_broadcasts()?;
         if log.end() < self.options.limits.broadcast_bytes {
@@ -135,7 +135,7 @@ impl Live {
         if last > 0 {
             self.marks.refresh()?;
             if last > self.marks.last.copied {
-                // What was copied by a process that died before it could note it.
+                // The copies of a process that died before it could record them.
                 self.list_marks(inbox)?;
             }
             if last > self.marks.last.copied {

@@ -1,9 +1,8 @@
-//! One agent's inbox, and the lock section in which everything about it happens.
+//! One agent's inbox, and the lock section that contains every change of it.
 //!
-//! A section begins with a look at the log: how long it is, and, if somebody else wrote, the
-//! number of its last line. Then broadcasts the inbox does not have yet are copied into it.
-//! Then comes the operation itself, for a message one append. Syncing and waking come after
-//! the lock is released.
+//! A section begins with a look at the log: its length, and, if another process wrote, the number
+//! of its last line. Then broadcasts the inbox does not have yet are copied into it. Then comes the
+//! operation itself, for a message one append. Syncing and waking come after the lock is released.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -31,7 +30,7 @@ use crate::options::MailOptions;
 #[derive(Debug)]
 pub(crate) struct FileInbox {
     name: Name,
-    /// What its lock protects, for errors.
+    /// The name of the locked inbox, for errors.
     what: String,
     pub(crate) paths: Paths,
     pub(crate) options: Arc<MailOptions>,
@@ -39,7 +38,7 @@ pub(crate) struct FileInbox {
     ringer: Mutex<Ringer>,
 }
 
-/// Where the parts of an inbox are.
+/// The paths of an inbox.
 #[derive(Debug)]
 pub(crate) struct Paths {
     pub(crate) dir: PathBuf,
@@ -145,7 +144,7 @@ impl FileInbox {
             live.prepared = true;
         }
         match self.lock(&mut live) {
-            // Somebody deleted the whole inbox.
+            // Another process deleted the whole inbox.
             Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 self.prepare()?;
                 self.lock(&mut live)?;

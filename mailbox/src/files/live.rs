@@ -1,5 +1,5 @@
-//! What a process keeps of an inbox from one lock section to the next: how long the log is,
-//! and the number of its last message.
+//! The state of an inbox that a process keeps from one lock section to the next: the length of the
+//! log, and the number of its last message.
 
 use store::StoreError;
 use store::lock::ReusableLock;
@@ -11,26 +11,26 @@ use crate::files::inbox::{FileInbox, Paths};
 use crate::files::marks::Marks;
 use crate::line::{self, VERSION};
 
-/// What a process keeps of an inbox between sections.
+/// The state of an inbox that a process keeps between sections.
 #[derive(Debug)]
 pub(crate) struct Live {
     pub(crate) lock: ReusableLock,
-    /// The directory and what belongs in it have been made.
+    /// True if the directory and its files exist.
     pub(crate) prepared: bool,
     pub(crate) log: SharedLog,
     pub(crate) marks: Marks,
     pub(crate) broadcast: SharedLog,
-    /// The inbox has every broadcast up to the end of the log as it was last seen.
+    /// True if the inbox has every broadcast up to the end of the log as it was last read.
     pub(crate) caught_up: bool,
     /// The number of the last message, 0 if there is none.
     pub(crate) last_seq: u64,
     /// Counts how often the log was replaced: offsets hold as long as it stays the same.
     pub(crate) incarnation: u64,
-    /// The number of the first message in the log; looked up when it is needed.
+    /// The number of the first message in the log; `None` until it is needed.
     pub(crate) first_seq: Option<u64>,
-    /// The log was written by a newer ccb, in this version.
+    /// The version of a newer ccb that wrote the log; `None` if none did.
     newer: Option<u64>,
-    /// What `last_seq` does not know of yet. Kept, because finding out can fail.
+    /// The part of the log after `last_seq`. Stored, because reading it can fail.
     unread: Unread,
 }
 
@@ -108,8 +108,8 @@ impl Live {
         Ok(())
     }
 
-    /// Whether the last two lines are messages that follow each other. If not, the log was
-    /// damaged, and its end says nothing about its numbers.
+    /// True if the last two lines are messages that follow each other. If not, the log was damaged,
+    /// and its end says nothing about its numbers.
     fn ends_well(&self) -> Result<bool> {
         let mut last_two = Vec::new();
         self.log.find_last(|bytes| {
@@ -171,7 +171,7 @@ impl Live {
     pub(crate) fn check_room(&mut self, inbox: &FileInbox) -> Result<()> {
         let limits = &inbox.options.limits;
         let in_log = (self.last_seq + 1).saturating_sub(self.first_seq()?);
-        // What is in the log is at least what is unread; most of the time that is all.
+        // The log contains at least the unread messages; most of the time this check is enough.
         if in_log < limits.unread && self.log.end() < limits.log_bytes {
             return Ok(());
         }

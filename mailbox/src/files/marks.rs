@@ -1,15 +1,14 @@
-//! What an inbox has to remember of its log beyond the log's life.
+//! The facts about an inbox's log that outlive the log.
 //!
-//! Two things: which broadcasts have been copied into it, and which ids given by senders have
-//! been used. The log itself is the truth about both; `marks.jsonl` lists them up to some
-//! line, so that nobody has to read the log from its beginning, and after acknowledged
-//! messages have left it. Whoever needs to know reads on from there. Every line repeats how
-//! far everything before it goes, so that the last line is enough for a process that only
-//! wants to know about broadcasts:
+//! Two facts: which broadcasts are copied into it, and which ids given by senders are used. The log
+//! itself is the truth about both; `marks.jsonl` lists them up to some line, so that no process has
+//! to read the log from its beginning, and after acknowledged messages have left it. A process that
+//! needs more reads on from there. Every line repeats how far all earlier lines go, so that the
+//! last line is enough for a process that only needs the broadcasts:
 //!
-//! `{"v":1,"seq":S,"at":O,"copied":N,"from":B,"id":…?}`: the log is listed up to message S,
-//! which ends at byte O; broadcasts are copied up to number N, which ends at byte B of
-//! `broadcast.jsonl`; message S has this id.
+//! `{"v":1,"seq":S,"at":O,"copied":N,"from":B,"id":…?}`: the log is listed up to message S, which
+//! ends at byte O; broadcasts are copied up to number N, which ends at byte B of `broadcast.jsonl`;
+//! message S has this id.
 //!
 //! Offsets are hints: they are checked against the line found there.
 
@@ -72,7 +71,8 @@ pub(crate) struct Marks {
     pub(crate) last: Mark,
     /// All ids, and up to which byte of the marks they were read; loaded when first asked for.
     ids: Option<(HashMap<Uuid, u64>, u64)>,
-    /// Others noted something that is not taken in yet. Kept, because that can fail.
+    /// True if other processes recorded marks that this one has not read yet. Kept, because reading
+    /// can fail.
     unread: bool,
 }
 
@@ -86,7 +86,7 @@ impl Marks {
         }
     }
 
-    /// Takes in what others noted.
+    /// Reads the marks of other processes.
     pub(crate) fn refresh(&mut self) -> Result<()> {
         let look = self.log.look()?;
         self.unread |= look != Look::Same;
@@ -112,7 +112,7 @@ impl Marks {
         Ok(())
     }
 
-    /// Appends marks. Whatever they speak of must be synced already.
+    /// Appends marks. The messages they name must be synced already.
     pub(crate) fn append(&mut self, marks: &[Mark]) -> Result<()> {
         let Some(last) = marks.last() else {
             return Ok(());
@@ -237,7 +237,7 @@ impl Live {
         Ok(())
     }
 
-    /// Whether the line after message `seq` begins at `at`.
+    /// True if the line after message `seq` begins at `at`.
     fn follows(&self, at: u64, seq: u64) -> Result<bool> {
         if at == 0 || at >= self.log.end() {
             return Ok(false);

@@ -22,7 +22,7 @@ struct FileSource {
     /// Up to which byte of which log it has read.
     read_to: u64,
     incarnation: u64,
-    /// It has seen damaged lines that are still in the log.
+    /// True if it has seen damaged lines that are still in the log.
     damaged: bool,
     log: Option<SyncHandle>,
     bell: Bell,
@@ -45,8 +45,8 @@ impl FileInbox {
                     other => other.into(),
                 }
             })?;
-        // Whatever is in there was left by a process that died: only the reader and the
-        // holder of the lock make temporary files.
+        // Only a process that died can have left files there: only the reader and the holder of the
+        // lock make temporary files.
         self.section(|_| sweep(&self.paths.tmp))?;
         let cursor = Cursor::load(&self.paths.cursor)?;
         let source = FileSource {

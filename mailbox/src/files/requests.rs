@@ -1,8 +1,8 @@
-//! Asking, answering, and making sure that everybody is told.
+//! Asking, answering, and the guarantee that both sides get their messages.
 //!
-//! A request is a file; its state changes under one lock, so it gets one answer. The messages
-//! that tell of it follow from the file: each has an id derived from the request's, so
-//! whoever finds that one may be missing can send it, and it is there once.
+//! A request is a file; its state changes under one lock, so it gets one answer. The messages about
+//! it follow from the file: each has an id derived from the request's, so a process that finds that
+//! one may be missing can send it, and it exists once.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -69,14 +69,14 @@ impl Asking for FileMail {
             let stored = self.save_request(&request, self.options.durability);
             match stored {
                 Ok(()) => (request, None),
-                // It stands, so the asker is told, and the one who answers as well.
+                // The answer stands, so the asker and the answerer get their messages.
                 Err(error @ MailError::NotDurable { .. }) => (request, Some(error)),
                 Err(error) => return Err(error),
             }
         };
         reached(fault::ANSWER_STORED);
-        // The answer stands, whatever happens now: if the asker is not told, the next one who
-        // looks at the requests does it.
+        // The answer stands, whatever happens now: if the message to the asker fails, the next
+        // process that reads the requests sends it.
         if let Err(error) = self.tell(&mut request) {
             tracing::warn!(id, %error, "the answer is stored, the asker is told later");
         }
@@ -97,7 +97,7 @@ impl Asking for FileMail {
             } else {
                 Ok(())
             };
-            // One that cannot be told must not hide the others.
+            // A request whose message fails must not hide the others.
             if let Err(error) = result.and_then(|()| self.tell(request)) {
                 tracing::warn!(id = request.id, %error, "cannot be told yet");
             }
@@ -114,7 +114,7 @@ impl Asking for FileMail {
 }
 
 impl FileMail {
-    /// Removes a request nobody was told of: nothing was asked.
+    /// Removes a request that no message has named: nothing was asked.
     fn take_back<T>(&self, request: &Request, error: MailError) -> Result<T> {
         atomic::remove(&self.request_path(&request.id))?;
         Err(error)
@@ -129,7 +129,7 @@ impl FileMail {
         Ok(())
     }
 
-    /// Sends the messages that follow from the request's state and are not noted as sent.
+    /// Sends the messages that follow from the request's state and are not recorded as sent.
     fn tell(&self, request: &mut Request) -> Result<()> {
         let Some(draft) = request.untold()? else {
             return Ok(());
@@ -149,10 +149,10 @@ impl FileMail {
 
     fn note_told(&self, id: &str, waited: bool) -> Result<Request> {
         let _lock = self.lock_requests()?;
-        // It may have been answered meanwhile.
+        // Another process may have stored an answer meanwhile.
         let mut current = self.find_request(id)?;
         current.note_told(waited);
-        // Not synced after the rename: at worst it is told twice, with the same id.
+        // Not synced after the rename: at worst the message is sent twice, with the same id.
         self.save_request(&current, self.options.durability.min(Durability::Ordered))?;
         Ok(current)
     }

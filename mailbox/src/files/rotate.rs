@@ -21,8 +21,8 @@ use crate::line::{self, Scan, Scanned};
 const REJECTED_BYTES: usize = 1 << 20;
 
 impl Live {
-    /// Moves messages up to `acked` to an archive. The last message always stays, because its
-    /// number is where counting goes on.
+    /// Moves messages up to `acked` to an archive. The last message always stays: counting
+    /// continues from its number.
     pub(crate) fn rotate(&mut self, inbox: &FileInbox, acked: u64) -> Result<()> {
         self.check_version()?;
         let bytes = self.log.read(0, self.log.end())?;
@@ -44,7 +44,7 @@ impl Live {
         let (Some(first), true) = (first, kept_from > 0) else {
             return Ok(());
         };
-        // What has to be remembered of the lines that go.
+        // Keeps the facts about the lines that are archived.
         self.list_marks(inbox)?;
         let limit = inbox.options.limits.remembered_ids;
         self.marks.shorten(&inbox.paths.tmp, limit)?;
@@ -91,7 +91,7 @@ impl Live {
         for (line, why) in &bad {
             tracing::warn!(inbox = %inbox.name(), %why, "a damaged line is set aside");
             let line = Value::from(String::from_utf8_lossy(line));
-            // It may have been set aside before, by a process that died right after.
+            // A process that died right afterwards may have set it aside before.
             let key = format!("\"line\":{line}");
             if memchr::memmem::find(&rejected, key.as_bytes()).is_none() {
                 let entry = json!({"v": line::VERSION, "at": at, "why": why, "line": line});

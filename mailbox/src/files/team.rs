@@ -102,7 +102,7 @@ impl Backend for FileMail {
         if !before.busy {
             return Ok(None);
         }
-        // Told first, noted after: a crash between the two tells it again, with the same id.
+        // Sent first, recorded after: a crash between the two sends it again, with the same id.
         let key = inbox.paths.dir.display().to_string();
         let draft = before.idle_message(&key, agent, lead, notification.clone());
         let posted = self.post(&draft)?;

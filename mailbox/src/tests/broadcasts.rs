@@ -1,4 +1,4 @@
-//! Messages to everyone.
+//! Messages to all agents.
 
 use super::{Team, name, send, text};
 use crate::{Body, Draft, Mailbox, Protocol, TeammateTerminated};
@@ -30,7 +30,7 @@ fn a_copy_that_was_not_noted_is_not_made_again() {
     let team = Team::new();
     broadcast(&team.open(), "a", "one");
     broadcast(&team.open(), "a", "two");
-    // As if every process had died between copying and noting it.
+    // As if every process had died between copying and recording it.
     std::fs::remove_file(team.inbox_dir("bob").join("marks.jsonl")).unwrap();
     send(&team.open(), "three");
     assert_eq!(

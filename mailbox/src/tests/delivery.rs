@@ -1,4 +1,4 @@
-//! Ringing for whoever waits, however it waits.
+//! Ringing for a waiting reader, by every way of waiting.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ fn whoever_sends_rings() {
     let mailbox = team.open();
     send(&mailbox, "nobody listens yet");
     let bell = store::fifo::Bell::new(&team.inbox_dir("bob").join("wake")).unwrap();
-    // What was rung for before somebody listened may be heard now, but only once.
+    // A waiter may hear a ring from before it listened, but only once.
     bell.wait(Duration::ZERO);
     assert!(!bell.wait(Duration::ZERO));
     send(&mailbox, "m2");

@@ -1,4 +1,4 @@
-//! What is kept, what is refused, and what a damaged file does not do.
+//! Kept messages, refused messages, and the limits of a damaged file's effect.
 
 use std::io::Write;
 use std::path::Path;
@@ -210,7 +210,7 @@ fn files_of_a_newer_format_are_read_and_not_written() {
     assert_eq!(consumer.take(9).unwrap_err().kind(), "newer_version");
 }
 
-/// What somebody did to a log.
+/// A damage to a log.
 #[derive(Debug, Clone)]
 enum Damage {
     /// These bytes replace one, anywhere.
@@ -258,8 +258,8 @@ fn damage() -> impl Strategy<Value = Damage> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2048))]
 
-    /// Whatever bytes are in the log: no panic, no untouched line lost, no number twice,
-    /// and the inbox works on.
+    /// With any bytes in the log: no panic, no untouched line lost, no number twice, and the inbox
+    /// still works.
     #[test]
     fn any_damage_spares_the_other_lines(damages in prop::collection::vec(damage(), 1..5)) {
         let team = Team::new();
@@ -288,7 +288,7 @@ proptest! {
             }
         }
         write(&log, &bytes);
-        // What is still there whole, in its old order, must be handed over.
+        // Undamaged messages must be handed over in their old order.
         let complete = bytes.iter().rposition(|b| *b == b'\n').map_or(0, |n| n + 1);
         let lines: Vec<&[u8]> = bytes[..complete].split(|b| *b == b'\n').collect();
         let untouched: Vec<&[u8]> = original

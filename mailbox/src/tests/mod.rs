@@ -39,7 +39,7 @@ impl Team {
         }
     }
 
-    /// Opens the mail as a new process would: with nothing known of it.
+    /// Opens the mail as a new process would: without earlier state.
     pub(super) fn open(&self) -> Mailbox {
         let options = MailOptions {
             durability: Durability::Relaxed,

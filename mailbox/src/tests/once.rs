@@ -65,7 +65,8 @@ fn a_log_that_was_deleted_takes_no_id_with_it() {
     notify(&team.open(), "r2");
     std::fs::remove_file(team.inbox_dir("bob").join("log.jsonl")).unwrap();
     assert!(notify(&team.open(), "r1").1, "it was listed when r2 came");
-    // What was not listed is gone with the log, and is told again under a new number.
+    // An id that was not listed is lost with the log, and the message comes again under a new
+    // number.
     assert_eq!(notify(&team.open(), "r2"), (2, false));
     assert_eq!(notify(&team.open(), "r2"), (2, true));
 }
@@ -111,7 +112,7 @@ fn becoming_idle_is_told_once_per_edge() {
     team.open().note_busy(&name("bob")).unwrap();
     team.open().note_busy(&name("bob")).unwrap();
     assert!(idle(&team.open()));
-    // Told by a process that died before it could note it: told again, there once.
+    // Sent by a process that died before it could record it: sent again, and present once.
     let activity = team.inbox_dir("bob").join("activity.json");
     let noted = std::fs::read_to_string(&activity).unwrap();
     let noted = noted.replace("false", "true");

@@ -1,4 +1,4 @@
-//! Reads what models are shown, to prove that nobody's words can be taken for ours.
+//! Reads the text for models, to prove that no agent's words can pass for ccb's.
 
 use crate::notification::{RunStatus, TaskNotification, Usage, WorktreeLeft};
 use crate::render::{CLOSE, OPEN};
@@ -6,15 +6,15 @@ use crate::render::{CLOSE, OPEN};
 /// One element of a rendered batch, with its texts as they were written.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Rendered {
-    /// What somebody said.
+    /// An agent's message.
     Message {
-        /// Who said it.
+        /// The sender.
         teammate_id: String,
         /// The sender's colour, if it has one.
         color: Option<String>,
-        /// What it says in one line.
+        /// The content in one line.
         summary: Option<String>,
-        /// It may have been seen before.
+        /// True if the reader may have seen it before.
         redelivered: bool,
         /// The words, or JSON.
         text: String,
@@ -138,13 +138,13 @@ impl<'t> Reader<'t> {
         self.rest.starts_with(text)
     }
 
-    /// Goes past `text`, if it is what comes next.
+    /// Skips `text`, if it comes next.
     fn literal(&mut self, text: &str) -> Option<()> {
         self.rest = self.rest.strip_prefix(text)?;
         Some(())
     }
 
-    /// The text up to `end`, which is gone past, too.
+    /// The text up to `end`, which is skipped, too.
     fn text_until(&mut self, end: &str) -> Option<String> {
         let (text, rest) = self.rest.split_once(end)?;
         self.rest = rest;

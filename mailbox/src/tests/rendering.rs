@@ -1,4 +1,4 @@
-//! What a model sees says what was sent, by whom it was sent.
+//! A model sees the message as it was sent, with its sender.
 
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -94,7 +94,7 @@ fn color(from: &str) -> Option<String> {
     (from.len() % 2 == 1).then(|| format!("blue{from}"))
 }
 
-/// How a text is written where a model sees it.
+/// The form of a text in front of a model.
 fn written(text: &str, write: impl Fn(&mut String, &str)) -> String {
     let mut out = String::new();
     write(&mut out, text);

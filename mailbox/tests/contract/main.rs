@@ -1,4 +1,4 @@
-//! What mail promises, on files and in memory.
+//! The promises of mail, on files and in memory.
 
 #![expect(
     clippy::unwrap_used,
@@ -29,7 +29,7 @@ fn team() -> Team {
     Team {
         limits: mailbox::Limits::default(),
         open_with: Box::new(move |options| {
-            // Lives as long as somebody may open the mail.
+            // Lives as long as a process may open the mail.
             let _dir = &dir;
             let options = MailOptions {
                 durability: Durability::Relaxed,

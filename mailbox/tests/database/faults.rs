@@ -43,8 +43,8 @@ impl Scene {
     }
 }
 
-/// Does something with the link cut at every statement in turn, before it and after it, until
-/// it is done without having come to the cut. `prepare` and `check` use a link of their own.
+/// Runs an operation with the link cut at every statement in turn, before it and after it, until
+/// the operation is done without reaching the cut. `prepare` and `check` use a link of their own.
 fn with_every_cut<T>(
     prepare: impl Fn(&Scene) -> T,
     act: impl Fn(&Mailbox, T) -> T,
@@ -162,7 +162,7 @@ fn a_request_is_made_once_with_its_message() {
     );
 }
 
-/// Whoever answered is not told that somebody else did.
+/// The process that answered is not refused because of its own answer.
 #[test]
 fn an_answer_counts_once_and_is_its_own() {
     with_every_cut(
@@ -270,7 +270,7 @@ fn a_reader_that_was_taken_for_dead_changes_nothing_any_more() {
     assert_eq!(first.take(2).unwrap().messages.len(), 2);
     let refused = direct.consumer(&name("bob")).unwrap_err();
     assert_eq!(refused.kind(), "being_read");
-    // Its machine is cut off, and the server has noticed.
+    // The machine is cut off, and the server has noticed.
     scene.proxy.close();
     let begun = Instant::now();
     let mut second = loop {
@@ -291,7 +291,7 @@ fn a_reader_that_was_taken_for_dead_changes_nothing_any_more() {
         .collect();
     assert_eq!(marks, [true, true, false]);
     assert_eq!(second.ack(&[1]).unwrap().acked, 1);
-    // It is back, and wants to go on where it was.
+    // The machine is connected again, and its reader continues.
     scene.proxy.open();
     let late = first.ack(&[1, 2]).unwrap_err();
     assert_eq!(late.kind(), "being_read", "{late}");
@@ -307,7 +307,7 @@ fn a_reader_that_is_silent_loses_its_lease_when_its_time_is_over() {
     let direct = scene.direct();
     send(&direct, "m1");
     let first = scene.through().consumer(&name("bob")).unwrap();
-    // The server hears nothing of it, and its connections stay open.
+    // The server gets no sign of it, and its connections stay open.
     scene.proxy.silence(true);
     let refused = direct.consumer(&name("bob")).unwrap_err();
     assert_eq!(refused.kind(), "being_read");
@@ -319,7 +319,7 @@ fn a_reader_that_is_silent_loses_its_lease_when_its_time_is_over() {
     assert_eq!(second.ack(&[1]).unwrap().acked, 1);
 }
 
-/// A server of its own, because it is stopped.
+/// A server of its own, because the test stops it.
 #[test]
 fn a_server_that_restarts_loses_nothing_and_nobody() {
     let Some(mut server) = Server::start() else {
@@ -332,7 +332,7 @@ fn a_server_that_restarts_loses_nothing_and_nobody() {
     let mut reader = mailbox.consumer(&name("bob")).unwrap();
     assert_eq!(reader.take(9).unwrap().messages.len(), 1);
     server.stop();
-    // Sent while there is nobody to take it.
+    // Sent while the server is stopped.
     let sender = std::thread::spawn({
         let mailbox = open(&database, MailOptions::default());
         move || send(&mailbox, "meanwhile").seq
@@ -345,7 +345,7 @@ fn a_server_that_restarts_loses_nothing_and_nobody() {
     assert_eq!(batch.messages.len(), 1);
     assert_eq!(batch.messages[0].text(), Some("meanwhile"));
     assert_eq!(reader.ack(&[1, 2]).unwrap().acked, 2);
-    // The one who listens hears again.
+    // The listener is connected again.
     std::thread::scope(|scope| {
         scope.spawn(|| send(&mailbox, "after"));
         assert!(reader.wait(Duration::from_secs(30)).unwrap());

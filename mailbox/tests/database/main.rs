@@ -1,4 +1,4 @@
-//! What mail promises, on PostgreSQL, and what a broken link or server does not do to it.
+//! The promises of mail on PostgreSQL, also with a broken link or server.
 
 #![expect(
     clippy::unwrap_used,
@@ -27,10 +27,10 @@ use store::name::Name;
 
 use mail_suite::Team;
 
-/// One server for all tests that leave it as it is; each has its own schema. It ends with the
-/// last of them, so that nothing is left running.
+/// One server for all tests that leave it as it is; each has its own schema. It ends with the last
+/// of them, so that nothing is left running.
 ///
-/// `None` where PostgreSQL is not installed, which is said.
+/// `None` if PostgreSQL is not installed; the test prints that.
 fn server() -> Option<Arc<Server>> {
     static SERVER: Mutex<Weak<Server>> = Mutex::new(Weak::new());
     let mut shared = SERVER.lock().unwrap_or_else(PoisonError::into_inner);
@@ -78,7 +78,7 @@ impl Schema {
 
 /// The mail of the team `team`, as a process sees it that has just started.
 fn open(database: &Database, options: MailOptions) -> Mailbox {
-    // Nothing is looked for there.
+    // The directory is not used.
     let home = Home::new("/nonexistent".into()).unwrap();
     let options = MailOptions {
         reader_timeout: Duration::from_millis(50),
@@ -98,7 +98,7 @@ fn team() -> Option<Team> {
     Some(team_on(&server, move |schema| at.settings(schema)))
 }
 
-/// A team whose mail is in a schema of its own, which everybody reaches as `settings` says.
+/// A team whose mail is in a schema of its own, which every member reaches as `settings` says.
 fn team_on(
     server: &Arc<Server>,
     settings: impl Fn(&str) -> Settings + Send + Sync + 'static,

@@ -1,5 +1,5 @@
-//! What mail promises behind PgBouncer in transaction mode: nothing is heard there, and two transactions
-//! of one process may be on different connections.
+//! The promises of mail behind PgBouncer in transaction mode: notifications do not arrive, and two
+//! transactions of one process may be on different connections.
 
 use std::sync::Arc;
 

@@ -15,7 +15,7 @@ pub(crate) enum Cut {
     After,
 }
 
-/// Passes everything on, until it is told otherwise.
+/// Forwards all data, until a test stops it.
 #[derive(Debug)]
 pub(crate) struct Proxy {
     port: u16,
@@ -28,9 +28,9 @@ struct State {
     /// The statement at which to cut, and how.
     cut: Mutex<Option<(usize, Cut)>>,
     statements: AtomicUsize,
-    /// Links are closed, and new ones as soon as they are made.
+    /// True if the proxy closes links, new ones as soon as they are made.
     closed: AtomicBool,
-    /// Nothing passes, and nobody is told.
+    /// True if the proxy drops all data without closing links.
     silent: AtomicBool,
     links: Mutex<Vec<TcpStream>>,
 }
@@ -64,7 +64,7 @@ impl Proxy {
         *self.state.cut() = Some((at, how));
     }
 
-    /// Whether what was asked for is still to come.
+    /// True if what was asked for is still to come.
     pub(crate) fn is_waiting(&self) -> bool {
         self.state.cut().is_some()
     }
@@ -77,8 +77,8 @@ impl Proxy {
         }
     }
 
-    /// Passes nothing on any more, while links stay open; or lets it pass again. What came
-    /// meanwhile is lost.
+    /// Forwards nothing any more, while links stay open; or forwards again. Data from the meantime
+    /// is lost.
     pub(crate) fn silence(&self, silent: bool) {
         self.state.silent.store(silent, Ordering::SeqCst);
     }

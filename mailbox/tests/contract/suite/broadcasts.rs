@@ -1,4 +1,4 @@
-//! Messages to everyone.
+//! Messages to all agents.
 
 use mailbox::{Body, Draft, Mailbox, Protocol, TeammateTerminated};
 use store::Explain;

@@ -198,7 +198,7 @@ pub(crate) fn a_reader_is_woken(team: &mut Team) {
     assert!(!consumer.wait(Duration::ZERO).unwrap());
 }
 
-/// How soon is for the bench to say.
+/// The bench measures the time.
 pub(crate) fn a_waiting_reader_is_woken(team: &mut Team) {
     let mut consumer = bob(team).consumer().unwrap();
     let mailbox = team.open();

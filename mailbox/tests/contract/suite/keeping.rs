@@ -1,4 +1,4 @@
-//! What is kept, and what is refused.
+//! Kept messages and refused messages.
 
 use mailbox::{Draft, MAX_SUMMARY, MAX_TEXT, MailOptions};
 use store::Explain;

@@ -1,7 +1,7 @@
-//! What mail promises, wherever it is kept.
+//! The promises of mail, for every place of mail.
 //!
 //! Every promise is a function of a [`Team`] that has no mail yet. [`every_promise`] makes a test
-//! of each; one that it does not name is reported by the compiler as never used.
+//! of each; the compiler reports a function that it does not name as never used.
 
 pub(crate) mod broadcasts;
 pub(crate) mod delivery;
@@ -14,12 +14,12 @@ use store::name::Name;
 
 /// Somewhere to keep the mail of one team, which several "processes" can open.
 pub(crate) struct Team {
-    /// What the next one that opens it is told to keep.
+    /// The limits of the next mailbox that opens.
     pub(crate) limits: Limits,
-    /// Opens it as a new process would: with nothing known of it. Of the options only limits
-    /// and secrets count.
+    /// Opens it as a new process would: without earlier state. Of the options only limits and
+    /// secrets count.
     pub(crate) open_with: Box<dyn Fn(MailOptions) -> Mailbox + Send + Sync>,
-    /// What the clock says that counts there, in milliseconds since the epoch.
+    /// The clock that counts there, in milliseconds since the epoch.
     pub(crate) now: Box<dyn Fn() -> i64 + Send + Sync>,
     /// Lets so many milliseconds pass on that clock.
     pub(crate) pass: Box<dyn Fn(i64) + Send + Sync>,

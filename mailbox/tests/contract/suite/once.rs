@@ -34,7 +34,7 @@ pub(crate) fn a_repeat_is_dropped_by_every_process(team: &mut Team) {
     assert_eq!(notify(&two, "r1"), (1, true));
     assert_eq!(notify(&one, "r2"), (3, true));
     assert_eq!(notify(&team.open(), "r2"), (3, true));
-    // Only a given id is looked at: the same words twice are two messages.
+    // Only a given id counts: the same words twice are two messages.
     assert_eq!(send(&one, "between").seq, 4);
 }
 

@@ -1,4 +1,4 @@
-//! Requests get one answer, and everybody is told once.
+//! Requests get one answer, and each side gets one message.
 
 use std::time::Duration;
 
