@@ -43,7 +43,7 @@ pub(crate) fn work() -> Result<Vec<String>, Box<dyn Error>> {
     )?;
     let mut told = vec![format!("created {} tasks", tasks.len())];
 
-    // Whoever asks gets the best task that is ready, and nobody else gets the same.
+    // Each caller gets the best task that is ready, and no other caller gets the same one.
     while let Next::Claimed(claimed) = board.claim_next(&ClaimRequest::new("ann"))? {
         let task = claimed.task;
         let completed = board.complete(task.id, &Caller::new("ann"), None)?;

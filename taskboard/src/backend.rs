@@ -38,8 +38,7 @@ pub(crate) trait Backend: Any + Debug + Send + Sync {
     /// The tasks that any agent can claim now, best first.
     fn ready(&self) -> Result<Vec<TaskId>, BoardError>;
 
-    /// What the board itself wrote down about the check and result of a task; `None` if it wrote
-    /// down nothing.
+    /// The board's own record about the check and result of a task; `None` if there is none.
     fn record(&self, id: TaskId) -> Result<Option<Record>, BoardError>;
 
     /// Parks a task that contradicts its record, where that can happen.
@@ -87,7 +86,7 @@ pub(crate) trait Backend: Any + Debug + Send + Sync {
     /// Makes unfinished tasks pending again; returns them.
     fn give_back(&self, whose: Whose<'_>) -> Result<Vec<Task>, BoardError>;
 
-    /// Returns the tasks whose lease ran out, where no other process does; `true` if there were any.
+    /// Returns the tasks whose lease ran out, if no other process does; `true` if there were any.
     fn return_overdue(&self) -> Result<bool, BoardError> {
         Ok(false)
     }
@@ -101,21 +100,21 @@ pub(crate) trait Backend: Any + Debug + Send + Sync {
     /// The number of the last change. Creates the list.
     fn last_change(&self) -> Result<u64, BoardError>;
 
-    /// Looks at the list again and again, and changes nothing.
+    /// Opens a view that reads the list again and again, and changes nothing.
     fn glance(&self) -> Box<dyn Poll>;
 
-    /// Looks for trouble; repairs it if `fix`.
+    /// Searches for damage; repairs it if `fix`.
     fn doctor(&self, fix: bool) -> Result<Vec<Finding>, BoardError>;
 }
 
-/// Whose tasks are to be given back.
+/// The owner of the tasks to give back.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Whose<'a> {
-    /// What the agent owns.
+    /// The tasks that the agent owns.
     Agent(&'a str),
-    /// What the run holds.
+    /// The tasks that the run holds.
     Run(&'a str),
-    /// What the run has claimed through the board, without a look at every file.
+    /// The tasks that the run has claimed through the board, without reading every file.
     ClaimedBy(&'a str),
 }
 
@@ -142,9 +141,9 @@ pub(crate) trait Feed: Debug + Send {
     fn last(&self) -> u64;
 }
 
-/// A list that is looked at again and again.
+/// A list that a view reads again and again.
 pub(crate) trait Poll: Debug + Send {
-    /// The list as it is now, if it is another than at the last look.
+    /// The present list; `None` if it is the same as at the last call.
     fn look(&mut self, now_ms: i64) -> Result<Option<Snapshot>, BoardError>;
 
     /// The changes since the last call, as far as the history goes back.

@@ -3,14 +3,14 @@
 use crate::error::{BoardError, Refusal};
 use crate::task::{Status, Task};
 
-/// Who wants to change a task, and how much they insist.
+/// The agent or user that wants to change a task, and the permission to override rules.
 #[derive(Debug, Clone)]
 pub struct Caller {
     /// The agent's (or person's) name.
     pub agent: String,
-    /// The token of the lease it believes to hold.
+    /// The token of the lease it believes to hold; `None` without one.
     pub token: Option<u64>,
-    /// Change what belongs to others, and what is blocked.
+    /// True if the caller may change tasks of other agents, and blocked ones.
     pub force: bool,
 }
 

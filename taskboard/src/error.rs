@@ -7,7 +7,7 @@ use crate::id::{BadId, TaskId};
 use crate::invalid::Invalid;
 use crate::task::Task;
 
-/// Why the board did not do what it was asked.
+/// The errors of a board.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
@@ -28,7 +28,7 @@ pub enum BoardError {
     #[error("the file of task {id} is unreadable ({detail}): {}", path.display())]
     Corrupt {
         id: TaskId,
-        /// Its file, which is left as it is.
+        /// Its file, which stays as it is.
         path: PathBuf,
         detail: String,
     },
@@ -48,10 +48,10 @@ pub enum BoardError {
     /// A hook said no.
     #[error("refused by a hook: {reason}")]
     Vetoed { reason: String },
-    /// Which hooks there are is not known, so none was asked.
+    /// The hooks are unknown, so none was asked.
     #[error("{reason}")]
     BadSettings { reason: String },
-    /// The task kept changing while a hook or check was looking at it.
+    /// The task kept changing during a hook or check.
     #[error("task {id} changed while it was being checked")]
     ChangedMeanwhile { id: TaskId },
     /// The change is made, but a power cut may undo it.
@@ -68,12 +68,12 @@ pub enum BoardError {
     },
 }
 
-/// Why a task cannot be claimed, completed or changed by this caller.
+/// The reasons why this caller cannot claim, complete or change a task.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 #[expect(missing_docs, reason = "the messages say what the fields are")]
 pub enum Refusal {
-    /// Somebody else owns it.
+    /// Another agent owns the task.
     #[error("owned by {owner}")]
     AlreadyClaimed { owner: String },
     /// It is completed.
@@ -82,7 +82,7 @@ pub enum Refusal {
     /// It waits for other tasks.
     #[error("blocked by {}", display_list(by))]
     Blocked {
-        /// The ones that are not completed.
+        /// The blockers that are not completed.
         by: Vec<TaskId>,
     },
     /// It failed too often and waits for someone to act.
@@ -97,7 +97,7 @@ pub enum Refusal {
 }
 
 impl BoardError {
-    /// Whether it says nothing about what was asked, only about the moment: a file that cannot be
+    /// True if it says nothing about what was asked, only about the moment: a file that cannot be
     /// read or written, a database that does not answer.
     pub fn is_passing(&self) -> bool {
         matches!(self, Self::Store(_) | Self::Backend(_))
@@ -116,7 +116,8 @@ impl BoardError {
         Self::invalid(format!("--since {since}"), why)
     }
 
-    /// A list is to be followed from a change that is gone; `first` is the first one that is left.
+    /// The error for a follower that starts from a deleted change; `first` is the first one that is
+    /// left.
     pub(crate) fn forgotten(since: u64, first: u64) -> Self {
         let why = format!(
             "changes before {first} are gone; read the list and go on from {}",

@@ -1,8 +1,9 @@
-//! What ccb keeps with a task, under the key `ccb` of its metadata.
+//! The facts that ccb keeps with a task, under the key `ccb` of its metadata.
 //!
-//! [`own_keys`] knows the names of the keys, how they can be spelled and what is wrong with them. Whoever makes a task says what is known of it with [`TaskFacts`];
-//! everything else is read and written by methods of [`Task`]. A value of another form than expected
-//! is not used, [`Task::trouble`] says so, and keys nobody knows stay where they are.
+//! [`own_keys`] knows the names of the keys, their spellings and the errors in them. The creator of
+//! a task passes its facts with [`TaskFacts`]; everything else is read and written by methods of
+//! [`Task`]. A value of another form than expected is not used, [`Task::trouble`] says so, and
+//! unknown keys stay where they are.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -21,37 +22,38 @@ use crate::task::{Status, Task};
 /// number.
 const MAX_TOKEN: u64 = 1 << 53;
 
-/// Whether the key holds a command, which is carried out and so is never changed: a command
-/// without its password does something else.
+/// True if the key holds a command, which is carried out and so is never changed: a command without
+/// its password does something else.
 pub(crate) fn is_command(key: &str) -> bool {
     key == RUN || key == VERIFY
 }
 
-/// What whoever makes or changes a task may say about it besides its texts.
+/// The facts that the creator or editor of a task may set besides its texts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct TaskFacts {
-    /// Higher goes first; 0 where nothing is said.
+    /// Higher goes first; 0 if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub priority: Option<i64>,
-    /// The command that does it.
+    /// The command that does the task; `None` without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
     /// The command that proves it is done; the inner `None` removes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verify: Option<Option<String>>,
-    /// The kind of agent it is for.
+    /// The agent type it is for; `None` for any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The files it is about.
+    /// The files it is about; `None` if it names none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paths: Option<Vec<String>>,
-    /// Labels a machine must have to do it.
+    /// Labels a machine must have to do it; `None` for any machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub needs: Option<Vec<String>>,
 }
 
 impl TaskFacts {
-    /// Adds what is said here to the metadata of a [`NewTask`](crate::NewTask) or [`Update`](crate::Update).
+    /// Adds these facts to the metadata of a [`NewTask`](crate::NewTask) or
+    /// [`Update`](crate::Update).
     pub fn put_into(&self, metadata: &mut Map<String, Value>) {
         let Ok(Value::Object(said)) = serde_json::to_value(self) else {
             return;
@@ -60,7 +62,7 @@ impl TaskFacts {
             return;
         }
         let ours = metadata.entry(KEY).or_insert_with(|| json!({}));
-        // What is no object is refused when the task is made.
+        // A value that is not an object is refused when the task is created.
         if let Some(ours) = ours.as_object_mut() {
             ours.extend(said);
         }
@@ -74,54 +76,55 @@ impl TaskFacts {
     }
 }
 
-/// What there is to show for a completed task.
+/// The evidence for a completed task.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TaskResult {
-    /// Everything that was done for it, as one commit.
+    /// The task's work, as one commit; `None` without a commit.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// The commit the work started from.
+    /// The commit the work started from; `None` if unknown.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
-    /// Whether the two differ.
+    /// True if the two differ.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub changed: Option<bool>,
-    /// The check the engine made.
+    /// The check the engine made; `None` without one.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub check: Option<TaskCheck>,
-    /// The run that did the task, or looked at it.
+    /// The run that did the task, or checked it; `None` if unknown.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
-    /// A check passed that was not made on a commit of the run's.
+    /// True if a check passed that was not made on a commit of the run's.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub verified: Option<bool>,
-    /// The worktree the commit was made in.
+    /// The worktree the commit was made in; `None` if unknown.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub worktree: Option<String>,
-    /// It landed, and somebody took that back: it lands again only if somebody says so.
+    /// True if the result landed and was undone: it lands again only on request.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub undone: Option<bool>,
-    /// Where it landed, if several machines land: each has to know.
+    /// The branch it landed on, if several machines land, because each has to know; `None` for one
+    /// machine.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub landed: Option<LandedAt>,
-    /// Everything else that was noted.
+    /// All other stored fields.
     #[serde(flatten)]
     pub more: Map<String, Value>,
 }
 
-/// Where a result landed that several machines could land.
+/// The landing of a result that several machines could land.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LandedAt {
-    /// The branch.
+    /// The branch it landed on.
     pub into: String,
-    /// What of the result landed: its commit.
+    /// The part of the result that landed: its commit.
     pub commit: String,
     /// The commit the branch got.
     #[serde(rename = "as")]
     pub as_commit: String,
-    /// It was about to land; the branch says whether it did.
+    /// True if it was about to land; the branch shows if it did.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub pending: bool,
 }
@@ -130,13 +133,13 @@ pub struct LandedAt {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TaskCheck {
-    /// It succeeded.
+    /// True if it passed.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub passed: Option<bool>,
-    /// What it is true of.
+    /// The place that it holds for; `None` if unknown.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// Its command, how it ended, and what else was noted.
+    /// Its command, its status, and other stored fields.
     #[serde(flatten)]
     pub more: Map<String, Value>,
 }
@@ -151,7 +154,7 @@ where
 }
 
 impl TaskResult {
-    /// The result that `noted` says in JSON; nothing if it is no object.
+    /// The result that `noted` contains as JSON; `None` if it is not an object.
     pub fn of(noted: &impl Serialize) -> Option<Self> {
         let noted = serde_json::to_value(noted).ok()?;
         noted
@@ -164,18 +167,18 @@ impl TaskResult {
         serde_json::from_value(serde_json::to_value(self).ok()?).ok()
     }
 
-    /// Whether the engine's check passed.
+    /// True if the engine's check passed.
     pub fn check_passed(&self) -> bool {
         let check = self.check.as_ref();
         check.is_some_and(|check| check.passed == Some(true))
     }
 
-    /// Whether a check passed, wherever that was.
+    /// True if a check passed, wherever that was.
     pub fn is_proof(&self) -> bool {
         self.check_passed() || self.verified == Some(true)
     }
 
-    /// Where the engine's check was made.
+    /// The place of the engine's check; `None` without a check.
     pub fn check_place(&self) -> Option<&str> {
         self.check.as_ref()?.place.as_deref()
     }
@@ -195,27 +198,27 @@ impl TaskResult {
     }
 }
 
-/// One try at a task that came to nothing.
+/// One failed attempt at a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Attempt {
-    /// What stands for the try: told twice, it counts once.
+    /// The id of the attempt: stored twice, it counts once.
     pub run: String,
-    /// How it ended, in one word.
+    /// The status at its end, in one word.
     pub status: String,
-    /// What went wrong.
+    /// The error.
     pub why: String,
-    /// Whether the task is to blame: an agent that was killed says nothing about its task.
+    /// True if the task is to blame: an agent that was killed says nothing about its task.
     pub counts: bool,
-    /// Something that is the same as long as nothing changes in the tree it left; none if that
-    /// could not be told.
+    /// A fingerprint of the worktree it left, which stays the same as long as nothing changes
+    /// there; `None` if it could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
-    /// When, RFC 3339.
+    /// The time, RFC 3339.
     #[serde(default)]
     pub at: String,
-    /// What it did, if that was done and a person did not want it as it is: the next try goes
-    /// on from there.
+    /// The attempt's work, if it was complete and a person rejected it: the next attempt continues
+    /// from there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<RejectedWork>,
 }
@@ -224,18 +227,18 @@ pub struct Attempt {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RejectedWork {
-    /// All of it.
+    /// The whole work as a commit; `None` without one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// The run that did it.
+    /// The run that did it; `None` if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
 }
 
 impl Attempt {
-    /// The status of a try whose program was killed by somebody, nobody knows who.
+    /// The status of an attempt whose program was killed by an unknown process.
     pub const DIED: &str = "died";
-    /// The status of a try whose result a person sent back.
+    /// The status of an attempt whose result a person rejected.
     pub const REJECTED: &str = "rejected";
 
     /// One the task is to blame for.
@@ -252,16 +255,17 @@ impl Attempt {
     }
 }
 
-/// Why and since when a task is parked.
+/// The reason and the time of parking a task.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct Parked {
     pub(crate) reason: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) since: Option<String>,
-    /// Its file says another check than this, the one that was written down.
+    /// The recorded check, if the task's file has another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) check: Option<Option<String>>,
-    /// Where its unreadable file was put, and when.
+    /// The path to which its unreadable file was moved, and the time; `None` if its file is
+    /// readable.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) file: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -277,30 +281,30 @@ pub struct Lease {
     pub run: Option<String>,
     /// Grows with every lease of the task; a write with an older one is refused.
     pub token: u64,
-    /// When it ends (epoch milliseconds), if it ends by itself.
+    /// The time when it ends without help (epoch milliseconds); `None` if it does not.
     pub expires_at: Option<i64>,
 }
 
-/// What ends a lease.
+/// The end of a lease.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum LeaseTerm {
-    /// Time.
+    /// The end of this many milliseconds.
     Milliseconds(i64),
-    /// The end of the run with this id; whoever watches over runs returns its tasks.
+    /// The end of the run with this id; the supervisor of runs returns its tasks.
     Run(String),
-    /// The end of the run, or this time without [`renewal`](crate::Board::renew): for a run that
-    /// nobody on this machine watches over.
+    /// The end of the run, or this time without [`renewal`](crate::Board::renew): for a run without
+    /// a supervisor on this machine.
     Heartbeat {
-        /// The run.
+        /// The run's id.
         run: String,
-        /// How long it may be silent.
+        /// Maximum time without renewal.
         milliseconds: i64,
     },
 }
 
 impl Task {
-    /// Higher goes first; 0 where nothing is said.
+    /// Higher goes first; 0 if there is none.
     pub fn priority(&self) -> i64 {
         self.ours(PRIORITY).and_then(Value::as_i64).unwrap_or(0)
     }
@@ -327,7 +331,7 @@ impl Task {
         self.trouble().is_some_and(|trouble| trouble.unclear)
     }
 
-    /// The files it is about, if that is said.
+    /// The files it is about, if it names any.
     pub fn paths(&self) -> Vec<String> {
         self.texts(PATHS)
     }
@@ -357,7 +361,7 @@ impl Task {
         self.set_ours(WORKTREE, name.map(Value::from));
     }
 
-    /// What was noted as its result when it was completed.
+    /// The result that was stored when the task was completed; `None` if there is none.
     pub fn result(&self) -> Option<TaskResult> {
         let noted = self.ours(RESULT).filter(|noted| noted.is_object())?;
         TaskResult::deserialize(noted).ok()
@@ -367,27 +371,28 @@ impl Task {
         self.set_ours(RESULT, result.map(|result| json!(result)));
     }
 
-    /// What stands for its result: what others rely on, in a form that no rewrite changes.
+    /// The fingerprint of its result: the part that others rely on, in a form that no rewrite
+    /// changes.
     pub(crate) fn result_fingerprint(&self) -> Option<String> {
         self.ours(RESULT)?;
         Some(self.result().unwrap_or_default().fingerprint())
     }
 
-    /// Whether somebody only says that it is done: it has a check, and nobody has seen it pass.
+    /// True if the task is marked done but its check has not passed under ccb.
     pub fn is_reported(&self) -> bool {
         self.status == Status::Completed
             && self.verify_command().is_some()
             && !self.result().as_ref().is_some_and(TaskResult::is_proof)
     }
 
-    /// The tries that came to nothing so far, oldest first.
+    /// The failed attempts so far, oldest first.
     pub fn attempts(&self) -> Vec<Attempt> {
         let noted = self.ours(ATTEMPTS).and_then(Value::as_array);
         let read = |value: &Value| Attempt::deserialize(value).ok();
         noted.map_or_else(Vec::new, |all| all.iter().filter_map(read).collect())
     }
 
-    /// How many failed tries the task is to blame for.
+    /// Number of failed attempts that count against the task.
     pub fn failures(&self) -> usize {
         self.attempts().iter().filter(|it| it.counts).count()
     }
@@ -400,8 +405,8 @@ impl Task {
         self.set_ours(ATTEMPTS, None);
     }
 
-    /// Whether something is noted about it that says if it is done well: a check, failed tries,
-    /// why it is parked, or a result.
+    /// True if the task stores a fact about its quality: a check, failed attempts, the reason why
+    /// it is parked, or a result.
     pub fn is_judged(&self) -> bool {
         self.ours(VERIFY).is_some()
             || self.is_unclear()
@@ -410,7 +415,7 @@ impl Task {
             || self.ours(RESULT).is_some_and(Value::is_object)
     }
 
-    /// Why it is parked, if it is.
+    /// The reason why it is parked; `None` if it is not.
     pub fn parked(&self) -> Option<&str> {
         match self.ours(PARKED)? {
             Value::Null | Value::Bool(false) => None,
@@ -430,18 +435,17 @@ impl Task {
         self.set_ours(PARKED, None);
     }
 
-    /// Whether it is parked because its file says another check than was written down.
+    /// True if it is parked because its file has another check than the record.
     pub(crate) fn is_disputed(&self) -> bool {
         self.recorded_check().is_some()
     }
 
-    /// The check that was written down, if it is parked because its file says another one.
+    /// The recorded check, if it is parked because its file has another one.
     fn recorded_check(&self) -> Option<&Value> {
         self.ours(PARKED)?.as_object()?.get("check")
     }
 
-    /// It is no longer parked for what its file said, if that is clear now and says the check that
-    /// was written down.
+    /// Ends the parking for a wrong check, if the file is readable now and has the recorded check.
     pub(crate) fn end_dispute_if_clear(&mut self) {
         let found = json!(self.verify_command());
         if !self.is_unclear() && self.recorded_check() == Some(&found) {
@@ -456,7 +460,7 @@ impl Task {
         }
     }
 
-    /// The lease its owner holds. One that does not match the owner is void.
+    /// The lease its owner holds. A lease that does not match the owner is void.
     pub fn lease(&self) -> Option<Lease> {
         let lease = self.ours(LEASE)?;
         let agent = lease.get("agent")?.as_str()?;
@@ -472,7 +476,7 @@ impl Task {
         })
     }
 
-    /// Whether its lease has run out.
+    /// True if its lease has run out.
     pub(crate) fn lease_expired(&self, now_ms: i64) -> bool {
         self.lease()
             .and_then(|lease| lease.expires_at)
@@ -500,7 +504,7 @@ impl Task {
         self.set_ours(LEASE, Some(map.into()));
     }
 
-    /// Nobody holds a lease on it, and `token` was the last one.
+    /// Removes the lease; `token` was the last one.
     pub(crate) fn set_last_token(&mut self, token: u64) {
         self.set_ours(LEASE, (token > 0).then(|| json!({ "token": token })));
     }
@@ -511,8 +515,7 @@ impl Task {
         self.set_last_token(self.last_token());
     }
 
-    /// Back to the start: nobody's, no lease, not parked, unless nobody knows what it is proved
-    /// by.
+    /// Resets the task: no owner, no lease, not parked, unless its check is unknown.
     pub(crate) fn make_pending(&mut self) {
         self.status = Status::Pending;
         self.owner = None;
@@ -522,7 +525,7 @@ impl Task {
         }
     }
 
-    /// Takes out of its texts what must not be written down. Commands stay as they are.
+    /// Takes secrets out of its texts. Commands stay as they are.
     pub(crate) fn remove_secrets(&mut self, filter: &SecretFilter) {
         if filter.is_none() {
             return;
@@ -553,7 +556,7 @@ impl Task {
         self.metadata.as_ref()?.get(KEY)?.get(key)
     }
 
-    /// Sets or removes a key of ours, tidying up what becomes empty.
+    /// Sets or removes one of ccb's keys, and removes objects that become empty.
     fn set_ours(&mut self, key: &str, value: Option<Value>) {
         if value.is_none() && self.ours(key).is_none() {
             return;
@@ -592,7 +595,7 @@ impl Task {
             match value {
                 Value::Object(ours) if key == KEY => {
                     for (name, value) in ours {
-                        // What is left of the other spelling could not be read.
+                        // The rest of the other spelling is unreadable.
                         self.remove_metadata(&format!("{KEY}.{name}"));
                         self.set_ours(&name, (!value.is_null()).then_some(value));
                     }
@@ -614,7 +617,8 @@ impl Task {
     }
 }
 
-/// What is no object was not written by us; it is kept out of the way rather than lost.
+/// Keeps a value that is not an object, and so was not written by ccb, out of the way rather than
+/// lose it.
 fn make_object(ours: &mut Value) {
     if !ours.is_object() {
         let stray = std::mem::replace(ours, json!({}));
@@ -636,7 +640,7 @@ pub(crate) fn first_fact(changes: &Map<String, Value>) -> Option<String> {
     })
 }
 
-/// Whether these changes of metadata say what the task is proved by.
+/// True if these changes of metadata say what the task is proved by.
 pub(crate) fn decide_check(changes: &Map<String, Value>) -> bool {
     let ours = changes.get(KEY);
     ours.is_some_and(|ours| ours.get(VERIFY).is_some())

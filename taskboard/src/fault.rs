@@ -15,14 +15,14 @@ store::fault_points! {
     IDS_RESERVED = "ids.reserved";
     /// All files of a lock section are in place, its log lines are not written.
     SECTION_COMMITTED = "section.committed";
-    /// A task's new check is written down beside the old one; its file still has the old one.
+    /// A task's new check is recorded beside the old one; its file still has the old one.
     CHECK_NOTED = "check.noted";
     /// A task is about to be given to a waiting process; its slot says so.
     SERVE_TAKING = "serve.taking";
-    /// What was done for a waiting process is in place and logged; it does not know.
+    /// The change for a waiting process is in place and logged; the process does not know.
     SERVE_LOGGED = "serve.logged";
-    /// The full log has been moved aside.
+    /// The full log is moved aside.
     LOG_ROTATED = "log.rotated";
-    /// An unreadable file has been set aside, its tombstone is not in place.
+    /// An unreadable file is set aside; its tombstone is not in place.
     SET_ASIDE = "doctor.set-aside";
 }

@@ -3,11 +3,11 @@
 /// Something that is not as it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What sort of thing.
+    /// The kind of finding.
     pub kind: FindingKind,
-    /// In words.
+    /// The finding, in words.
     pub message: String,
-    /// What was done about it, if anything was.
+    /// The repair, if there was one.
     pub fixed: Option<String>,
 }
 
@@ -24,19 +24,19 @@ store::words! {
         HighWater = "high_water",
         /// A change that an interrupted command began.
         UnfinishedChange = "unfinished_change",
-        /// A lock directory nobody refreshes.
+        /// A lock directory that no process refreshes.
         StaleLock = "stale_lock",
-        /// A temporary file nobody will come back for.
+        /// A temporary file that its process has abandoned.
         OldTemporary = "old_temporary",
         /// A file whose name looks like a task's but is not.
         StrayFile = "stray_file",
-        /// A task whose file says another check than was written down. Only a person can say which
-        /// is right.
+        /// A task whose file has another check than the record. Only a person can say which is
+        /// right.
         CheckChanged = "check_changed",
-        /// A task of whose check nothing is written down.
+        /// A task whose check has no record.
         CheckUnrecorded = "check_unrecorded",
-        /// A task whose metadata has a key of ccb's that cannot be read. Only a person can say what
-        /// it was to mean.
+        /// A task whose metadata has a key of ccb's that cannot be read. Only a person can know its
+        /// meaning.
         Metadata = "metadata",
         /// A number in the database that is not what it counts.
         Miscounted = "miscounted",

@@ -1,7 +1,7 @@
 //! The task file: the same JSON other tools read and write.
 //!
-//! Known keys are checked, unknown ones survive, `null` means absent. The order of keys is
-//! fixed for those we know, so that a rewrite changes only what changed.
+//! Known keys are checked, unknown ones survive, `null` means absent. The order of the known keys
+//! is fixed, so that a rewrite changes only the changed values.
 
 use std::collections::HashSet;
 

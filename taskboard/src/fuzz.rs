@@ -150,7 +150,7 @@ fn board_slot(data: &[u8]) {
     }
 }
 
-/// What is noted of tasks beside them, and changes that were not finished.
+/// The records beside the tasks, and unfinished changes.
 fn board_records(data: &[u8]) {
     if let Ok(record) = serde_json::from_slice::<Record>(data) {
         let bytes = serde_json::to_vec(&record).unwrap_or_default();

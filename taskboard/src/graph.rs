@@ -13,7 +13,7 @@ use crate::rules::ready::Dependencies;
 use crate::snapshot::Snapshot;
 use crate::task::Status;
 
-/// A snapshot seen as a graph; an edge leads from a task to one that waits for it.
+/// A snapshot as a graph; an edge leads from a task to one that waits for it.
 #[derive(Debug)]
 pub struct Graph<'s> {
     snapshot: &'s Snapshot,
@@ -27,7 +27,7 @@ pub struct TreeLine {
     pub prefix: String,
     /// The task.
     pub id: TaskId,
-    /// It was drawn above, with what hangs below it.
+    /// True if it was drawn above, with the tasks below it.
     pub repeated: bool,
 }
 
@@ -100,7 +100,7 @@ impl<'s> Graph<'s> {
         path
     }
 
-    /// Drawn from the tasks that wait for nothing down to those that wait for them.
+    /// The graph drawn from the tasks without blockers down to those that wait for them.
     pub fn tree(&self) -> Vec<TreeLine> {
         let mut lines = Vec::new();
         let mut seen = HashSet::new();
@@ -111,7 +111,7 @@ impl<'s> Graph<'s> {
         };
         let nodes: BTreeSet<TaskId> = self.edges.nodes().collect();
         let roots = nodes.iter().copied().filter(|id| incoming(*id) == 0);
-        // What only hangs together in circles has no root; start it at its lowest id.
+        // A group that consists of cycles has no root; start it at its lowest id.
         for root in roots.chain(nodes.iter().copied()) {
             if !seen.contains(&root) {
                 self.draw(root, &mut seen, &mut lines);
@@ -145,7 +145,7 @@ impl<'s> Graph<'s> {
         }
     }
 
-    /// `{"nodes","edges","levels","criticalPath","ready","cycles","halfEdges"}`.
+    /// The JSON object `{"nodes","edges","levels","criticalPath","ready","cycles","halfEdges"}`.
     pub fn to_json(&self) -> Value {
         let nodes: Vec<Value> = self
             .snapshot
@@ -186,7 +186,7 @@ impl<'s> Graph<'s> {
         })
     }
 
-    /// For Graphviz.
+    /// The graph for Graphviz.
     pub fn to_dot(&self) -> String {
         let mut text = String::from("digraph tasks {\n  rankdir=LR;\n  node [shape=box];\n");
         for id in self.edges.nodes().collect::<BTreeSet<_>>() {

@@ -1,4 +1,4 @@
-//! The numbered history of a list, as those who follow it read it.
+//! The numbered history of a list, as its followers read it.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,22 +10,22 @@ use crate::id::TaskId;
 pub struct Change {
     /// Counts up by one per change of the list.
     pub seq: u64,
-    /// When it was written down, RFC 3339.
+    /// The time when it was logged, RFC 3339.
     pub ts: String,
-    /// What was done: `create`, `claim`, `complete`, `delete`, …
+    /// The operation: `create`, `claim`, `complete`, `delete`, …
     pub op: String,
     /// To which task.
     pub id: TaskId,
     /// The task afterwards; `None` when it was deleted.
     #[serde(default)]
     pub task: Option<Value>,
-    /// It was made by another tool, or by a process that died at it.
+    /// True if another tool made it, or a process that died before logging it.
     #[serde(default)]
     pub foreign: bool,
 }
 
 impl Change {
-    /// As `watch --json` prints it.
+    /// The change as `watch --json` prints it.
     pub fn to_json(&self) -> Value {
         let mut line = serde_json::json!({
             "seq": self.seq, "ts": self.ts, "op": self.op, "id": self.id, "task": self.task,

@@ -6,26 +6,26 @@ use crate::task::Task;
 
 /// Questions the board asks before a change is made. Called outside every lock.
 pub trait Hooks {
-    /// Before a task becomes visible. Its id is reserved and lost if refused.
+    /// Called before a task becomes visible. Its id is reserved and lost if refused.
     fn before_create(&self, task: &Task) -> Result<(), Veto> {
         let _ = task;
         Ok(())
     }
 
-    /// Before a task is completed. The change is made only if the task is still exactly the
-    /// one shown. What is returned is kept as its result.
+    /// Called before a task is completed. The change is made only if the task is still exactly the
+    /// one shown. The returned value is kept as its result.
     fn before_complete(&self, task: &Task) -> Result<Option<TaskResult>, Veto> {
         let _ = task;
         Ok(None)
     }
 }
 
-/// Why a change must not be made.
+/// The reason to refuse a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Veto {
-    /// Told to whoever wanted the change.
+    /// The reason, for the caller that wanted the change.
     pub reason: String,
-    /// No hook said so: the file that names the hooks cannot be read.
+    /// True if no hook refused, but the file that names the hooks cannot be read.
     pub bad_settings: bool,
 }
 

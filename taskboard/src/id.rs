@@ -20,7 +20,7 @@ impl TaskId {
         (1..=Self::MAX).contains(&number).then_some(Self(number))
     }
 
-    /// Its number.
+    /// The number.
     pub fn get(self) -> u64 {
         self.0
     }

@@ -4,9 +4,9 @@ use store::{Category, Explain, Facts};
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {why}")]
 pub struct Invalid {
-    /// Which input.
+    /// The input.
     pub what: String,
-    /// The rule.
+    /// The rule it breaks.
     pub why: String,
 }
 

@@ -2,9 +2,9 @@
 //!
 //! # What this room knows
 //!
-//! Tasks, who owns them, what they wait for, when a claim ends by itself, what proves them, and the
-//! numbered history of all that. The rules are functions (`rules`); a board is kept by one of three
-//! backends behind one port (`backend`): files, the tables of PostgreSQL, or memory.
+//! Tasks, their owners and blockers, the ends of leases, the proofs, and the numbered history of
+//! all that. The rules are functions (`rules`); a board is kept by one of three backends behind one
+//! port (`backend`): files, the tables of PostgreSQL, or memory.
 //!
 //! ```text
 //! pending ──claim──▶ in_progress ──complete──▶ completed
@@ -27,10 +27,12 @@
 //!
 //! # The way through
 //!
-//! 1. [`Board::new`] chooses the backend, once. A change checks its input and asks the hooks (`board`).
+//! 1. [`Board::new`] chooses the backend, once. A change checks its input and asks the hooks
+//!    (`board`).
 //! 2. The backend brings the index and the task: under the list's lock (`files::section`), in a
-//!    transaction (`tables::visit`), or under a mutex (`memory`). Expired leases are returned first.
-//! 3. The rules say what the task is to be, or refuse (`rules`).
+//!    transaction (`tables::visit`), or under a mutex (`memory`). Expired leases are returned
+//!    first.
+//! 3. The rules compute the task's new state, or refuse (`rules`).
 //! 4. The backend writes the task, its edges and a line of history, as a whole.
 //! 5. Readers take no lock: [`Board::snapshot`], [`Board::watch`], [`Board::glance`].
 //!

@@ -47,7 +47,7 @@ pub(crate) struct MemoryList {
     shared: Arc<Shared>,
 }
 
-/// The list, and the bell for those who follow it.
+/// The list, and the bell for its followers.
 #[derive(Debug, Default)]
 struct Shared {
     list: Mutex<List>,
@@ -113,7 +113,7 @@ impl List {
         });
     }
 
-    /// Brings the other side of edges up to date whose one side was `before` and is `now`.
+    /// Updates the other side of edges whose one side was `before` and is `now`.
     fn relink(
         &mut self,
         before: &[TaskId],
@@ -428,7 +428,7 @@ impl Feed for Followed {
     }
 }
 
-/// A list in memory that is looked at again and again.
+/// A list in memory that a view reads again and again.
 #[derive(Debug)]
 struct Seen {
     followed: Followed,

@@ -1,4 +1,4 @@
-//! How a board behaves.
+//! Options of a board.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,18 +8,18 @@ use store::clock::{Clock, SystemClock};
 use store::secret_filter::SecretFilter;
 use store::settings::{LockMode, Settings};
 
-/// How a board behaves.
+/// Options of a board.
 #[derive(Debug, Clone)]
 pub struct BoardOptions {
-    /// Whether lock directories of other tools are respected.
+    /// Says if lock directories of other tools are respected.
     pub lock_mode: LockMode,
-    /// Whether a change survives a power cut before it is acknowledged.
+    /// Says if a change survives a power cut before it is acknowledged.
     pub durability: Durability,
-    /// How long to wait for the list's lock.
+    /// Maximum time to wait for the list's lock.
     pub lock_timeout: Duration,
-    /// Where the time comes from.
+    /// The source of the time.
     pub clock: Arc<dyn Clock>,
-    /// What is taken out of the texts of a task before they are written.
+    /// The filter that takes secrets out of the texts of a task before they are written.
     pub secret_filter: SecretFilter,
     /// The database the tasks are in; in files if there is none.
     #[cfg(feature = "postgres")]

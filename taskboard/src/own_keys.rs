@@ -1,10 +1,10 @@
 //! ccb's own keys in the metadata of a task, however they are spelled.
 //!
-//! `{"ccb": {"verify": "make"}}` and `{"ccb.verify": "make"}` say the same. Tasks in memory have the
-//! first form; [`nested`] gives it to metadata from anywhere. Metadata that ccb cannot read stays as
-//! it is, and [`trouble`] says what is wrong with it: a check that cannot be read must never look
-//! like no check. Callers of the board are refused such metadata by [`checked`]; files of other
-//! programs can have it.
+//! `{"ccb": {"verify": "make"}}` and `{"ccb.verify": "make"}` say the same. Tasks in memory have
+//! the first form; [`nested`] gives it to metadata from anywhere. Metadata that ccb cannot read
+//! stays as it is, and [`trouble`] names the error: an unreadable check must never look like no
+//! check. [`checked`] refuses such metadata from callers of the board; files of other programs can
+//! have it.
 
 use serde_json::{Map, Value, json};
 
@@ -44,7 +44,7 @@ const SEPARATORS: [char; 5] = ['.', '_', '-', '/', ':'];
 pub struct MetadataTrouble {
     /// The key, as `--meta` takes it: `ccb.verify`.
     pub key: String,
-    /// What is wrong with it, in words.
+    /// The error, in words.
     pub words: String,
     /// True if ccb acts on the value, so it must not guess; false for a key it does not know.
     pub unclear: bool,
@@ -158,7 +158,7 @@ fn not_an_object() -> MetadataTrouble {
     MetadataTrouble::unclear(format!("{KEY}.{NOT_AN_OBJECT}"), words)
 }
 
-/// What is wrong with a key of the object `ccb`.
+/// The error in a key of the object `ccb`; `None` if there is none.
 fn trouble_inside(name: &str, value: &Value) -> Option<MetadataTrouble> {
     let key = format!("{KEY}.{name}");
     if name == NOT_AN_OBJECT {
@@ -179,8 +179,8 @@ fn trouble_inside(name: &str, value: &Value) -> Option<MetadataTrouble> {
     })
 }
 
-/// What is wrong with a key beside the object `ccb`, if it is one of ccb's. What could be read is
-/// in the object.
+/// The error in a key beside the object `ccb`, if it is one of ccb's. Readable values are in the
+/// object.
 fn trouble_beside(
     key: &str,
     value: &Value,
@@ -220,7 +220,7 @@ fn listed() -> String {
     all.join(", ")
 }
 
-/// What the value of a key that a caller can set must be, if it is not.
+/// The type that the value of a caller's key must have; `None` if it has it.
 fn wrong_type(name: &str, value: &Value) -> Option<&'static str> {
     let texts = |all: &Vec<Value>| all.iter().all(Value::is_string);
     let (right, expected) = match name {

@@ -1,4 +1,4 @@
-//! Whether something proves that a completed task is done.
+//! The proof that a completed task is done.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use crate::facts::TaskResult;
 use crate::own_keys::MetadataTrouble;
 use crate::task::{Status, Task};
 
-/// Why nothing proves that a completed task is done.
+/// The reasons why a completed task has no proof.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unchecked {
     /// The task has no check.
     NoCheck,
-    /// The task has a check, and nobody has seen it pass.
+    /// The task has a check that has not passed under ccb.
     NotRun,
     /// The metadata of the task cannot be read: what passed may not be its check.
     Unclear(MetadataTrouble),
@@ -33,7 +33,7 @@ impl fmt::Display for Unchecked {
 }
 
 impl Task {
-    /// Why nothing proves that it is done; `None` if a check passed, or if it is not completed.
+    /// The reason why it has no proof; `None` if a check passed, or if it is not completed.
     pub fn unchecked(&self) -> Option<Unchecked> {
         if self.status != Status::Completed {
             return None;

@@ -1,5 +1,4 @@
-//! What the board itself wrote down about the check of a task, and what it says of a task that
-//! contradicts it.
+//! The board's own record of the check of a task, and the contradictions of a task's file to it.
 
 use serde::{Deserialize, Serialize};
 use store::name::Name;
@@ -10,18 +9,18 @@ use crate::task::{Status, Task};
 /// The version of the format that this code writes.
 const VERSION: u64 = 1;
 
-/// What is written down about a task's check.
+/// The record of a task's check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) v: u64,
-    /// The check; none if the task has none any more.
+    /// The check; `None` if the task has none any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) verify: Option<String>,
-    /// What stands for the result that was noted with the task.
+    /// The fingerprint of the result that is stored with the task; `None` without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) result: Option<String>,
-    /// While one of them is being changed, what was before: a crash must leave neither of the
-    /// two wrong.
+    /// The earlier record while one of them is being changed, because a crash must leave neither of
+    /// the two wrong; else `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) was: Option<Box<Self>>,
 }
@@ -45,8 +44,8 @@ impl Record {
         self.both().any(|one| one.verify.as_deref() == verify)
     }
 
-    /// Whether what the task shows for itself was noted by the board. Without a check, or while
-    /// the task is open, it shows nothing.
+    /// True if the board itself recorded the task's proof. A task without a check, or an open one,
+    /// has no proof.
     pub(crate) fn believes(&self, task: &Task) -> bool {
         let shown = task.result_fingerprint();
         let shows =
@@ -55,7 +54,7 @@ impl Record {
     }
 }
 
-/// Why the check of a task is not known, if its metadata cannot be read.
+/// The reason why the check of a task is unknown, if its metadata cannot be read; else `None`.
 pub(crate) fn unclear_reason(list: &Name, task: &Task) -> Option<String> {
     let trouble = task.trouble().filter(|trouble| trouble.unclear)?;
     Some(unclear(list, task, &trouble))
@@ -66,7 +65,7 @@ pub(crate) fn unclear(list: &Name, task: &Task, trouble: &MetadataTrouble) -> St
     format!("its metadata is unclear: {}. {ways_out}", trouble.words)
 }
 
-/// The message for a task whose file says another check than was written down.
+/// The message for a task whose file has another check than the record.
 pub(crate) fn changed_check(list: &Name, task: &Task, recorded: Option<&str>) -> String {
     let shown = |check: Option<&str>| match check {
         Some(check) => format!("`{check}`"),

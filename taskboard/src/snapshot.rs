@@ -29,7 +29,7 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// One that is in no file.
+    /// An entry for a task that is in no file.
     pub(crate) fn of(task: Task) -> Self {
         Self {
             task,
@@ -48,7 +48,7 @@ impl Entry {
 pub struct Unreadable {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The error.
     pub detail: String,
 }
 
@@ -126,7 +126,7 @@ impl Snapshot {
         self.index.open_blockers(id)
     }
 
-    /// Whether anybody may claim it now.
+    /// True if any agent may claim it now.
     pub fn is_ready(&self, task: &Task) -> bool {
         self.index.is_ready(task.id)
     }

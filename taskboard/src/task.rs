@@ -1,4 +1,4 @@
-//! What a task is.
+//! A task.
 
 use std::str::FromStr;
 
@@ -10,37 +10,37 @@ use crate::invalid::Invalid;
 /// One task, as its file says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
-    /// Its number.
+    /// The task's number.
     pub id: TaskId,
-    /// What is to be done, in one line.
+    /// The goal, in one line.
     pub subject: String,
     /// The details.
     pub description: String,
-    /// The subject as an activity ("Fixing the build"), for progress displays.
+    /// The subject as an activity ("Fixing the build"), for progress displays; `None` without one.
     pub active_form: Option<String>,
-    /// Who works on it, or is to work on it.
+    /// The agent that works on it, or will; `None` without one.
     pub owner: Option<String>,
-    /// How far it is.
+    /// The progress.
     pub status: Status,
     /// Tasks that wait for this one. Derived; `blocked_by` of those is the truth.
     pub blocks: Vec<TaskId>,
     /// Tasks this one waits for.
     pub blocked_by: Vec<TaskId>,
-    /// Anything else. What ccb keeps with a task is under the key `ccb`; [`crate::TaskFacts`]
-    /// writes it and methods of this type read it.
+    /// Other data. ccb keeps its own under the key `ccb`; [`crate::TaskFacts`] writes it and
+    /// methods of this type read it.
     pub metadata: Option<Map<String, Value>>,
-    /// Keys we do not know, kept as they were.
+    /// Unknown keys, kept as they were.
     pub(crate) extra: Map<String, Value>,
 }
 
 store::words! {
-    /// How far a task is.
+    /// The progress of a task.
     #[derive(Default, PartialOrd, Ord)]
     pub enum Status {
         /// Not started.
         #[default]
         Pending = "pending",
-        /// Somebody works on it.
+        /// An agent works on it.
         InProgress = "in_progress",
         /// Done.
         Completed = "completed",
@@ -48,12 +48,12 @@ store::words! {
 }
 
 impl Status {
-    /// Its number in logs and indexes.
+    /// The status's number in logs and indexes.
     pub(crate) fn code(self) -> u8 {
         self as u8
     }
 
-    /// What has this number.
+    /// The status with this number; `None` if there is none.
     pub(crate) fn from_code(code: u64) -> Option<Self> {
         Self::ALL.get(usize::try_from(code).ok()?).copied()
     }
@@ -76,7 +76,7 @@ impl Task {
         self.active_form.as_deref().unwrap_or(&self.subject)
     }
 
-    /// Whether it is kept out of lists.
+    /// True if it is kept out of lists.
     pub fn is_internal(&self) -> bool {
         let flag = self
             .metadata

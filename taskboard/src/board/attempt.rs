@@ -1,5 +1,5 @@
-//! Failed tries at a task: noted with it, so that the next one knows, and counted, so that
-//! there is not always a next one.
+//! Failed attempts at a task: stored with it, so that the next attempt knows of them, and counted,
+//! so that the retries end.
 
 use store::clock::rfc3339;
 
@@ -12,7 +12,7 @@ use crate::rules::needs::Edited;
 use crate::rules::needs::Needs;
 use crate::task::{Status, Task};
 
-/// How many tries are remembered with a task.
+/// Maximum number of attempts stored with a task.
 const REMEMBERED: usize = 20;
 
 impl Board {
@@ -27,10 +27,10 @@ impl Board {
         })
     }
 
-    /// Notes a failed try and gives the task back; parks it if `enough`, which sees all tries
-    /// so far, says why.
+    /// Stores a failed attempt and releases the task; parks it if `enough`, which gets all attempts
+    /// so far, returns a reason.
     ///
-    /// A completed task stays so, unless the caller insists: what was completed can turn out
+    /// A completed task stays completed, unless the caller insists: a completed task can turn out
     /// not to fit with the rest.
     pub fn attempt_failed(
         &self,
@@ -57,8 +57,8 @@ impl Board {
 }
 
 impl Board {
-    /// Takes the result of a task back and opens it again, with what a person says about it as
-    /// the only try so far: whoever opens a task again starts counting anew.
+    /// Takes the result of a task back and opens it again, with a person's comment as the only
+    /// attempt so far: reopening a task restarts the count.
     pub fn reject(&self, id: TaskId, attempt: &Attempt) -> Result<Task, BoardError> {
         let mut attempt = attempt.clone();
         attempt.at = rfc3339(self.now_ms());
@@ -77,7 +77,7 @@ fn after(before: &Task, attempt: &Attempt, enough: &dyn Fn(&[Attempt]) -> Option
     attempts.push(attempt.clone());
     let reason = enough(&attempts);
     while attempts.len() > REMEMBERED {
-        // What the task is to blame for is counted, so it is remembered longest.
+        // Attempts that count against the task are kept longest.
         let first = attempts.iter().position(|it| !it.counts).unwrap_or(0);
         attempts.remove(first);
     }
@@ -166,12 +166,12 @@ mod tests {
             (task.status, task.owner.as_deref()),
             (Status::Pending, None)
         );
-        // Told again, by somebody who finishes the run a second time.
+        // Stored again, by a process that finishes the run a second time.
         let task = board
             .attempt_failed(id, &first, &failed("r1"), &twice)
             .unwrap();
         assert_eq!(task.failures(), 1);
-        // Somebody who was overtaken says nothing about the task as it is now.
+        // A process that was overtaken says nothing about the task as it is now.
         let second = claim(&board, id, "r2");
         let late = board.attempt_failed(id, &first, &failed("r0"), &twice);
         assert!(matches!(
@@ -186,7 +186,7 @@ mod tests {
             .unwrap();
         assert_eq!(task.parked(), Some("failed 2 times"));
         assert!(board.ready().unwrap().is_empty());
-        // Whoever opens it again starts counting anew.
+        // Reopening the task restarts the count.
         let update = Update {
             status: Some(Status::Pending),
             ..Update::default()

@@ -75,7 +75,7 @@ impl Board {
         self.backend.edit(id, needs, &mut self.for_others(edit))
     }
 
-    /// The same with what must not be written down taken out of the task.
+    /// The same change with secrets taken out of the task.
     pub(super) fn for_others(
         &self,
         mut edit: impl FnMut(&Index, &Task, i64) -> Result<Edited, BoardError>,

@@ -1,4 +1,4 @@
-//! What a task is proved by.
+//! The check that proves a task.
 
 use crate::board::Board;
 use crate::error::{BoardError, Refusal};
@@ -6,8 +6,8 @@ use crate::record::{changed_check, unclear_reason};
 use crate::task::Task;
 
 impl Board {
-    /// The command that proves that `task` is done, as it was written down when an agent or a person
-    /// who may decided it. Refused, and the task parked, if the task's file says something else.
+    /// The command that proves that `task` is done, as recorded when an authorised agent or person
+    /// set it. Refused, and the task parked, if the task's file has another check.
     pub fn check_of(&self, task: &Task) -> Result<Option<String>, BoardError> {
         let (id, found) = (task.id, task.verify_command());
         let record = self.backend.record(id)?;
@@ -25,8 +25,8 @@ impl Board {
         Err(BoardError::refused(task, Refusal::Parked { reason }))
     }
 
-    /// Whether what a completed task shows for itself was noted by the board, as far as anything
-    /// is written down.
+    /// True if the board itself recorded the proof of a completed task, as far as there is a
+    /// record.
     pub fn believes(&self, task: &Task) -> Result<bool, BoardError> {
         let record = self.backend.record(task.id)?;
         Ok(record

@@ -16,8 +16,8 @@ impl Board {
         self.claim_with(id, request, None)
     }
 
-    /// Claims task `id` and says in the same step that it is done in the tree `name`, which need not
-    /// be there yet.
+    /// Claims task `id` and says in the same step that it is done in the worktree `name`, which
+    /// need not be there yet.
     pub fn claim_in(
         &self,
         id: TaskId,
@@ -71,30 +71,30 @@ impl Board {
         self.backend.claim_next(request)
     }
 
-    /// Returns everything unfinished that `agent` owns; used when the agent is gone.
+    /// Returns all unfinished tasks that `agent` owns; used when the agent is gone.
     pub fn unassign(&self, agent: &str) -> Result<Vec<Task>, BoardError> {
         self.backend.give_back(Whose::Agent(agent))
     }
 
-    /// Returns everything unfinished that the run `run` holds; used when the run is gone.
+    /// Returns all unfinished tasks that the run `run` holds; used when the run is gone.
     pub fn unassign_run(&self, run: &str) -> Result<Vec<Task>, BoardError> {
         self.backend.give_back(Whose::Run(run))
     }
 
-    /// The same, without a look at every file of the list: finds what the run has claimed through
-    /// the board, and not a lease that a person wrote into a file by hand.
+    /// The same, without reading every file of the list: finds the tasks that the run has claimed
+    /// through the board, and not a lease that a person wrote into a file by hand.
     pub fn release_run(&self, run: &str) -> Result<Vec<Task>, BoardError> {
         self.backend.give_back(Whose::ClaimedBy(run))
     }
 
     /// Returns the tasks whose leases have run out, as every change does first: for a process that
-    /// waits for something to do while no process changes anything. Whether there were any.
+    /// waits for work while no process changes anything. True if there were any.
     pub fn return_overdue(&self) -> Result<bool, BoardError> {
         self.backend.return_overdue()
     }
 
-    /// Extends the leases that the run `run` holds by a term from now on, and says which those are,
-    /// with their tokens. One that has run out is not among them: its holder must stop.
+    /// Extends the leases that the run `run` holds by a term from now on, and returns their tasks
+    /// and tokens. An expired lease is not among them: its holder must stop.
     pub fn renew(&self, run: &str, milliseconds: i64) -> Result<Vec<(TaskId, u64)>, BoardError> {
         self.backend.renew(run, milliseconds)
     }

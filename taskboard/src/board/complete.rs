@@ -37,8 +37,8 @@ impl Board {
         // The hook must have seen exactly what is completed. Others may edit the task while
         // it runs; then it is asked once more about the new version.
         for last_try in [false, true] {
-            // As a change does it, so that the same rules meet the same board as without hooks:
-            // expired leases are returned and interrupted changes finished.
+            // The same steps as a change, so that the same rules meet the same board as without
+            // hooks: expired leases are returned and interrupted changes finished.
             let (shown, version) = self.backend.completable(id, caller)?;
             let result = hooks.before_complete(&shown)?;
             match self.commit_completion(id, caller, update, Some(version), result.as_ref()) {

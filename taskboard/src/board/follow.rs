@@ -1,4 +1,4 @@
-//! Following the changes of a list, and looking at it again and again.
+//! Following the changes of a list, and reading it again and again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -33,7 +33,7 @@ impl Board {
         self.backend.last_change()
     }
 
-    /// Looks at this list again and again.
+    /// Opens a view that reads this list again and again.
     pub fn glance(&self) -> Glance {
         Glance {
             poll: self.backend.glance(),
@@ -60,8 +60,8 @@ impl Watch<'_> {
 }
 
 impl Glance {
-    /// Looks for what has changed; says whether something has. On files it costs one look at the
-    /// directory most of the time, and one at every file's time of change once a second.
+    /// Reads the changes; true if there are any. On files it costs one read of the directory's
+    /// metadata most of the time, and one of every file's time of change once a second.
     pub fn look(&mut self, now_ms: i64) -> Result<bool, BoardError> {
         let changed = self.poll.look(now_ms)?;
         let differs = changed.is_some();
@@ -71,12 +71,12 @@ impl Glance {
         Ok(differs)
     }
 
-    /// The tasks as they were at the last look.
+    /// The tasks at the last read.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 
-    /// What was done to the list since the last call, as far as its history goes back.
+    /// The changes of the list since the last call, as far as its history goes back.
     pub fn history(&mut self) -> Result<Vec<Change>, BoardError> {
         self.poll.history()
     }

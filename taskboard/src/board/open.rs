@@ -1,4 +1,4 @@
-//! Opening a list and looking at it.
+//! Opening a list and reading it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -98,9 +98,9 @@ impl Board {
         self.backend.get(id)
     }
 
-    /// One task and those it waits for or that wait for it, read without a lock. Does not grow
-    /// with the board, unless another tool was here since ccb last looked: then only a look at
-    /// every file tells who names the task.
+    /// One task, its blockers and the tasks that wait for it, read without a lock. The cost does
+    /// not grow with the board, unless another tool changed it since ccb's last read: then ccb must
+    /// read every file to find the tasks that name this one.
     pub fn around(&self, id: TaskId) -> Result<Snapshot, BoardError> {
         self.backend.around(id)
     }
@@ -115,7 +115,7 @@ impl Board {
         self.backend.ready()
     }
 
-    /// Looks for trouble; with `fix`, repairs what can be repaired without losing anything.
+    /// Searches for damage; with `fix`, repairs what can be repaired without losing anything.
     pub fn doctor(&self, fix: bool) -> Result<Vec<Finding>, BoardError> {
         self.backend.doctor(fix)
     }

@@ -1,5 +1,5 @@
-//! A task and the working tree it is done in. The board keeps the name; that the tree names the
-//! task as well is up to whoever knows both.
+//! A task and its worktree. The board keeps the name; the caller, which knows both, makes the
+//! worktree name the task as well.
 
 use crate::board::Board;
 use crate::error::BoardError;
@@ -11,19 +11,19 @@ use crate::rules::needs::Needs;
 use crate::rules::ready::Dependencies;
 use crate::task::{Status, Task, check_line};
 
-/// What binding a worktree to a task means for one that can start.
+/// The effect of binding a worktree to a task that can start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Begin<'a> {
     /// This agent begins it, as if it had claimed it.
     By(&'a str),
-    /// It is in progress, and nobody's.
+    /// The task is in progress, without an owner.
     ByNobody,
-    /// It stays as it is: the worktree is made ready for somebody else.
+    /// The task stays as it is: the worktree is prepared for another agent.
     NotYet,
 }
 
 impl Board {
-    /// Writes down that task `id` is done in the tree `name`. `begin` says what becomes of one
+    /// Records that task `id` is done in the worktree `name`. `begin` says what happens to a task
     /// that can start.
     pub fn bind_worktree(
         &self,
@@ -50,7 +50,7 @@ impl Board {
         })
     }
 
-    /// Writes down that task `id` is no longer done in the tree `name`.
+    /// Writes down that task `id` is no longer done in the worktree `name`.
     pub fn unbind_worktree(&self, id: TaskId, name: &str) -> Result<Task, BoardError> {
         self.edit_ours(id, |_, before, _| {
             let mut task = before.clone();

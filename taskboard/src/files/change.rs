@@ -1,14 +1,14 @@
 //! Changing one task, with the slow part outside the lock.
 //!
-//! The new file has to be on disk before it takes the old one's place, and a lock held
-//! meanwhile would make every process wait for every other's disk. So a durable change has
-//! two short sections: in the first the task is chosen and the rules are checked; then the
-//! new file is written and synced; in the second the rules are checked again, and the file
-//! takes its place if the task is still the one that was seen. If not, it starts over.
+//! The new file has to be on disk before it takes the old one's place, and a lock held meanwhile
+//! would make every process wait for every other's disk. So a durable change has two short
+//! sections: in the first the task is chosen and the rules are checked; then the new file is
+//! written and synced; in the second the rules are checked again, and the file takes its place if
+//! the task is still the same. If not, it starts over.
 //!
-//! Where nothing is synced there is nothing to wait for, and one section does it all. So it is
-//! when the task was another one in the second section: whoever changes it without a pause
-//! would win every time.
+//! If nothing is synced there is nothing to wait for, and one section does it all. One section also
+//! does it if the task had changed before the second section: otherwise a process that changes it
+//! without a pause would win every time.
 
 use std::time::Duration;
 
@@ -24,14 +24,14 @@ use crate::rules::needs::Edited;
 use crate::snapshot::Entry;
 use crate::task::Task;
 
-/// What is done to one task.
+/// The steps of a change of one task.
 pub(crate) struct Change<Choose, Edit, Then> {
     /// Finds and reads the task, in a section; the inner error ends the change.
     pub(crate) choose: Choose,
     /// Checks the rules and says what the task is to be. Called again before the change is
     /// made, so it must depend on nothing but its arguments.
     pub(crate) edit: Edit,
-    /// Looks at the board right after the change, in the same section.
+    /// Reads the board right after the change, in the same section.
     pub(crate) then: Then,
     pub(crate) list: ListDir,
 }
@@ -52,10 +52,10 @@ impl Files {
         Edit: FnMut(&Index, &Task, i64) -> Result<Edited, BoardError>,
         Then: FnMut(&Index) -> R,
     {
-        // One moment for all tries, so that they come to the same.
+        // One time for all rounds, so that they have the same result.
         let now = self.now_ms();
         let mut patience = Patience::new(self);
-        // It was tried before, and somebody came in between.
+        // An earlier round failed because another process changed the task.
         let mut lost = false;
         loop {
             let first = self.section(|section| {
@@ -93,12 +93,13 @@ impl Files {
             if let Some(answer) = self.commit(&mut change, &edited, &before, now)? {
                 return Ok(Ok((edited.task, answer)));
             }
-            // Somebody else changed it in between. Rarely often in a row, but not for ever.
+            // Another process changed it in between. This rarely happens often in a row, but the
+            // wait has a limit.
             patience.wait(self.task_path(edited.task.id), Duration::ZERO)?;
         }
     }
 
-    /// The second section; `None` if the task was not the one that was seen.
+    /// The second section; `None` if the task has changed since the first one.
     fn commit<R, Choose, Edit, Then>(
         &self,
         change: &mut Change<Choose, Edit, Then>,
@@ -127,7 +128,7 @@ impl Files {
             if now != Some(before.fingerprint) {
                 return Ok(None);
             }
-            // What no longer holds is explained by the first section of the next round.
+            // The first section of the next round explains a rule that no longer holds.
             match (change.edit)(section.index(), &before.task, now_ms) {
                 Ok(again) if again.task == edited.task => {}
                 _ => return Ok(None),

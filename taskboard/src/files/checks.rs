@@ -1,15 +1,16 @@
-//! What a task is proved by, written down where those who work on the task do not write.
+//! The checks of tasks, written down in a place to which the agents that work on the tasks do not
+//! write.
 //!
-//! `.ccb/checks/<id>.json` holds the check of a task since somebody who may decide it did so: with
-//! the task itself, or by a change through the board. A task's file that says something else was
-//! changed by other means. Such a task is *disputed*: it is parked and says why, it cannot be
-//! completed, and [`Board::check_of`](crate::Board::check_of) refuses to name a check for it.
+//! `.ccb/checks/<id>.json` holds the check of a task since an authorised caller set it: with the
+//! task itself, or by a change through the board. A task's file with another check was changed by
+//! other means. Such a task is *disputed*: it is parked and says why, it cannot be completed, and
+//! [`Board::check_of`](crate::Board::check_of) refuses to name a check for it.
 //!
-//! The same record says which result the board itself wrote: a file that claims another one was
-//! not completed by anybody who saw the check pass.
+//! The same record says which result the board itself wrote: if a file claims another one, the task
+//! was completed without a check that passed under ccb.
 //!
-//! A record can be lost like everything in `.ccb`. Then the task's file counts, and is written
-//! down again as soon as a lock section sees it.
+//! A record can be lost like everything in `.ccb`. Then the task's file counts, and the next lock
+//! section that sees it records it again.
 
 use std::path::{Path, PathBuf};
 
@@ -37,7 +38,7 @@ fn record_path(dir: &Path, id: TaskId) -> PathBuf {
     records_dir(dir).join(id.file_name())
 }
 
-/// What is written down about task `id`. One that cannot be read is as good as lost.
+/// The record of task `id`. An unreadable record counts as lost.
 fn read(dir: &Path, id: TaskId) -> Result<Option<Record>, StoreError> {
     let bytes = atomic::read(&record_path(dir, id))?;
     Ok(bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
@@ -57,20 +58,20 @@ fn write(dir: &Path, id: TaskId, record: &Record) -> Result<(), StoreError> {
     }
 }
 
-/// What a file's check and the record of it come to.
+/// The comparison of a file's check with its record.
 enum Compared {
-    /// Nothing is written down, and there is nothing to write down.
+    /// There is no record, and nothing to record.
     Nothing,
     Agree,
-    /// What is written down, which the file does not say.
+    /// The recorded check, which the file does not have.
     Differ(Option<String>),
     /// It says that it is done, and shows something that the board has not seen.
     MadeUp,
-    /// The file says something that cannot be read, which may be a check. With what is written down.
+    /// The file has an unreadable value that may be a check. With the recorded check.
     Unclear(MetadataTrouble, Option<String>),
 }
 
-/// Compares a task's file with what is written down, and writes down what is not.
+/// Compares a task's file with the record, and records a check that has no record.
 fn compare(dir: &Path, task: &Task) -> Result<Compared, StoreError> {
     let found = task.verify_command();
     let record = read(dir, task.id)?;
@@ -87,7 +88,7 @@ fn compare(dir: &Path, task: &Task) -> Result<Compared, StoreError> {
         Some(record) if record.allows(found) && !record.believes(task) => Ok(Compared::MadeUp),
         Some(record) if record.allows(found) => {
             if record.was.is_some() {
-                // Whoever was changing it is gone; the file says how far it got.
+                // The process that was changing it is gone; the file shows how far it got.
                 write(dir, task.id, &Record::of(task))?;
             }
             Ok(Compared::Agree)
@@ -97,20 +98,20 @@ fn compare(dir: &Path, task: &Task) -> Result<Compared, StoreError> {
 }
 
 impl Loaded {
-    /// Looks at a task whose file changed by other means than a change of its own: by another
-    /// tool, by hand, or by being created. `was_done` says whether it was completed before.
+    /// Checks a task whose file changed by other means than a change of its own: by another tool,
+    /// by hand, or by being created. `was_done` is true if it was completed before.
     pub(crate) fn attend_check(&mut self, dir: &Path, task: &Task, was_done: bool) {
         match compare(dir, task) {
             Ok(Compared::Nothing | Compared::Agree) if !task.is_disputed() => {}
             Ok(_) => {
                 self.disputed.insert(task.id, was_done);
             }
-            // The board works without; the check is looked at again before it is used.
+            // The board works without; the check is compared again before it is used.
             Err(error) => tracing::warn!(id = %task.id, %error, "its check is not compared"),
         }
     }
 
-    /// A task was deleted by us: nothing of it comes back.
+    /// Removes the record of a task that ccb deleted.
     pub(crate) fn forget_check(&mut self, dir: &Path, id: TaskId) {
         self.disputed.remove(&id);
         if let Err(error) = atomic::remove(&record_path(dir, id)) {
@@ -150,7 +151,7 @@ impl Section<'_> {
         let mut task = before.task.clone();
         match compare(&self.files.dir, &before.task)? {
             Compared::Nothing | Compared::Agree => task.end_dispute(),
-            // It was done before; what it rests on is looked at before it lands.
+            // It was completed before; its proof is checked before it lands.
             Compared::Differ(_) | Compared::MadeUp | Compared::Unclear(..)
                 if was_done && task.status == Status::Completed => {}
             Compared::Differ(recorded) => {
@@ -176,7 +177,7 @@ impl Section<'_> {
         Ok(task)
     }
 
-    /// Parks a task whose file does not say the check that was written down.
+    /// Parks a task whose file does not have the recorded check.
     fn dispute(&self, task: &mut Task, reason: String, recorded: Option<String>) {
         if !task.is_disputed() || task.parked() != Some(reason.as_str()) {
             task.park(&Parked {
@@ -186,7 +187,7 @@ impl Section<'_> {
         }
     }
 
-    /// Takes back a completion that was not the board's.
+    /// Undoes a completion that was not the board's.
     fn reopen(&self, task: &mut Task) {
         if task.status == Status::Completed {
             task.make_pending();
@@ -202,7 +203,7 @@ impl Section<'_> {
         }
     }
 
-    /// Puts a prepared file in its place; a new check or result is written down with it.
+    /// Puts a prepared file in its place; records its new check or result.
     pub(crate) fn write_change(
         &mut self,
         op: &'static str,
@@ -228,7 +229,7 @@ impl Section<'_> {
         write(&dir, id, &under_way)?;
         reached(fault::CHECK_NOTED);
         if let Err(stop) = self.write(op, Version::of(before), prepared, list) {
-            // As it was. If this fails too, either of the two checks is accepted.
+            // The earlier state. If this fails too, either of the two checks is accepted.
             match known {
                 Some(known) => write(&dir, id, &known)?,
                 None => drop(atomic::remove(&record_path(&dir, id))?),
@@ -242,12 +243,12 @@ impl Section<'_> {
 }
 
 impl Files {
-    /// What is written down about the check of task `id`.
+    /// The record of the check of task `id`.
     pub(crate) fn recorded(&self, id: TaskId) -> Result<Option<Record>, BoardError> {
         Ok(read(&self.dir, id)?)
     }
 
-    /// Parks a task whose file does not say the check that was written down.
+    /// Parks a task whose file does not have the recorded check.
     pub(crate) fn park_disputed(&self, task: &Task) -> Result<(), BoardError> {
         let was_done = task.status == Status::Completed;
         self.section(|section| {
@@ -256,7 +257,7 @@ impl Files {
         })
     }
 
-    /// What is wrong with the check of a task, if something is.
+    /// The error in the check of a task; `None` if there is none.
     pub(crate) fn examine_check(&self, task: &Task) -> Result<Option<CheckTrouble>, BoardError> {
         let found = task.verify_command();
         if let Some(trouble) = task.trouble() {
@@ -274,7 +275,7 @@ impl Files {
         })
     }
 
-    /// Writes down the check that a task's file says, if nothing is written down.
+    /// Records the check in a task's file, if there is no record.
     pub(crate) fn record_check(&self, id: TaskId) -> Result<(), BoardError> {
         self.section(|section| {
             if let Read::Task(entry) = read_task(&section.files.dir, id)? {
@@ -285,9 +286,9 @@ impl Files {
     }
 }
 
-/// What the doctor finds about a task's check.
+/// The doctor's findings about a task's check.
 pub(crate) enum CheckTrouble {
-    /// Nothing is written down.
+    /// There is no record.
     Unrecorded,
     /// The file says something else; in words.
     Changed(String),

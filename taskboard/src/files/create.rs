@@ -15,8 +15,8 @@ impl Files {
     /// Ids for the batch, if nothing speaks against it.
     pub(crate) fn reserve_for(&self, batch: &Batch<'_>) -> Result<Vec<TaskId>, BoardError> {
         self.section(|section| {
-            // For naming a cycle before any id is spent on it. None was ever in use: a task may
-            // still name a blocker that is gone.
+            // Lets a cycle be reported before any id is spent on it. None was ever in use: a task
+            // may still name a blocker that is gone.
             let ids = batch.ids_after(section.last_id()?);
             check(section, batch, &ids)?;
             section.reserve_ids(batch.len())
@@ -114,7 +114,7 @@ mod tests {
         let tasks = board.create(&[new(&[]), new(&[])], None).unwrap();
         let (first, gone) = (tasks[0].id, tasks[1].id);
         board.block(gone, first).unwrap();
-        // As another tool deletes: the file, and nothing else.
+        // The same as another tool's deletion: the file, and nothing else.
         store::atomic::remove(&board.files().task_path(gone)).unwrap();
         let created = board.create(&[new(&[first])], None).unwrap();
         assert_eq!(created[0].id.get(), gone.get() + 1);

@@ -1,4 +1,4 @@
-//! What a board in files consists of, and where each file is.
+//! The parts of a board in files, and the path of each file.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -62,7 +62,7 @@ impl Files {
         self.dir.join(".ccb/tmp")
     }
 
-    /// A file in `tmp_dir`, unless the name is none we would have given.
+    /// A file in `tmp_dir`; `None` if ccb would not give a file that name.
     pub(crate) fn staged_path(&self, name: &str) -> Option<PathBuf> {
         let plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
         (!name.is_empty() && name.chars().all(plain)).then(|| self.tmp_dir().join(name))
@@ -93,7 +93,7 @@ impl Files {
     }
 }
 
-/// Where the records of checks of the list in `dir` are.
+/// The directory of the records of checks of the list in `dir`.
 pub(crate) fn records_dir(dir: &Path) -> PathBuf {
     dir.join(".ccb/checks")
 }

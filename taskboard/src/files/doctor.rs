@@ -31,7 +31,7 @@ use crate::task::{Status, Task};
 const TEMPORARY_AGE: Duration = Duration::from_secs(24 * 3600);
 
 impl Files {
-    /// Looks for trouble; with `fix`, repairs what can be repaired without losing anything.
+    /// Searches for damage; with `fix`, repairs what can be repaired without losing anything.
     pub(crate) fn examine_and_treat(&self, fix: bool) -> Result<Vec<Finding>, BoardError> {
         if !self.dir.is_dir() {
             return Ok(Vec::new());
@@ -83,8 +83,8 @@ impl Files {
             );
             add(FindingKind::Cycle, message, Subject::Nothing);
         }
-        // A mark below an id in use is no damage: other tools do not raise it when they create
-        // a task, and everybody takes the higher of the two.
+        // A mark below an id in use is no damage: other tools do not raise it when they create a
+        // task, and every process takes the higher of the two.
         if self.read_high_water()? == HighWater::Unreadable {
             let path = self.high_water_path();
             let message = format!(
@@ -102,7 +102,7 @@ impl Files {
         Ok(cases)
     }
 
-    /// Files that belong to nobody: locks, temporary files, and what is no task.
+    /// Files without an owner: locks, temporary files, and files that are no task.
     fn examine_files(
         &self,
         add: &mut impl FnMut(FindingKind, String, Subject),
@@ -129,7 +129,7 @@ impl Files {
         Ok(())
     }
 
-    /// What is wrong with a task's check, if something is.
+    /// The error in a task's check; `None` if there is none.
     fn look_at_check(
         &self,
         task: &Task,
@@ -244,7 +244,7 @@ impl Section<'_> {
     }
 }
 
-/// What stands in for a task that cannot be read: what the history knows of it, parked.
+/// The replacement of an unreadable task: the facts in its history, parked.
 fn tombstone(
     id: TaskId,
     logged: Option<Task>,
@@ -253,7 +253,7 @@ fn tombstone(
     aside: &Path,
     now: &str,
 ) -> Task {
-    // What the other tasks say of it is all that is left if the history knows nothing.
+    // The other tasks' edges are all that is left if the history has nothing.
     let naming = |list: fn(&Slim) -> &[TaskId]| -> Vec<TaskId> {
         index
             .iter()

@@ -1,7 +1,7 @@
-//! A board in files that is looked at again and again.
+//! A board in files that a view reads again and again.
 //!
 //! Takes no lock, makes no list, writes nothing, and never waits: a file that another tool is
-//! writing in place just now is shown as it was, and called unreadable only if it stays so.
+//! writing in place just now is shown as it was, and reported as unreadable only if it stays so.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,16 +22,16 @@ use crate::snapshot::{Entry, Snapshot, Unreadable};
 /// Files that were changed in place, which the directory does not tell, are found this late, in
 /// ms.
 const EVERY: i64 = 1_000;
-/// How long a file may be half written before it is called unreadable, in ms.
+/// Maximum time a file may be half written before it is reported as unreadable, in ms.
 const PATIENCE: i64 = 1_000;
 
-/// What was seen of the files. Reads only what has changed.
+/// The state of the files at the last read. Reads only what has changed.
 #[derive(Debug)]
 struct Seen {
     dir: PathBuf,
     log: PathBuf,
     known: BTreeMap<TaskId, Known>,
-    /// As the directory was, and when every file was last looked at.
+    /// The directory's stamp, and the time when every file was last read; `None` before that.
     stamp: Option<Stamp>,
     looked: Option<i64>,
     history: ChangeReader,
@@ -42,14 +42,14 @@ struct Seen {
 #[derive(Debug)]
 struct Known {
     stamp: Stamp,
-    /// As it was when it could be read.
+    /// The last readable state; `None` if there was none.
     entry: Option<Entry>,
-    /// Why it cannot be read now, and since when, in ms.
+    /// The error of reading it now, and its time, in ms; `None` if it is readable.
     bad: Option<(Unreadable, i64)>,
 }
 
 impl Files {
-    /// Looks at this list again and again.
+    /// Opens a view that reads this list again and again.
     pub(crate) fn seen(&self) -> Box<dyn Poll> {
         let paths = self.history_paths();
         Box::new(Seen {
@@ -104,7 +104,7 @@ impl Seen {
         };
         let known = self.known.get(&id);
         let ripe = |known: &Known| {
-            // Half a file that has stayed so is looked at once more.
+            // A half-written file that has stayed so is read once more.
             let bad = known.bad.as_ref();
             bad.is_some_and(|(_, since)| (0..2 * PATIENCE).contains(&(now_ms - since)))
         };
@@ -118,7 +118,7 @@ impl Seen {
                 fingerprint: store::fingerprint(&bytes),
                 stamp,
             }),
-            // A link, a directory, a file we may not read: there, but not a task.
+            // A link, a directory, an unreadable file: it exists, but is no task.
             Err(StoreError::Io { source, .. }) => Err(source.to_string()),
             Err(error) => return Err(error.into()),
         };
@@ -221,7 +221,7 @@ mod tests {
         assert_eq!(ids(glance.snapshot()), BTreeSet::from([one, two]));
         assert!(!glance.look(2).unwrap());
         board.claim(one, &ClaimRequest::new("mate")).unwrap();
-        // Clocks of file systems are coarse: the second look is the one by the clock.
+        // Clocks of file systems are coarse: the second read is the one by the clock.
         let seen = glance.look(3).unwrap() | glance.look(5_000).unwrap();
         assert!(seen);
         let task = glance.snapshot().get(one).unwrap();

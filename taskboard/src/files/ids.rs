@@ -1,9 +1,9 @@
 //! Giving out ids, none of them twice.
 //!
-//! `.highwatermark` holds the highest one. It is not synced when it grows, and other tools write
-//! it in place, so after a power cut it may be empty or old. Then the ids are derived from what
-//! else knows of them: the tasks there are, what they say of others, the history, files that
-//! were set aside, and our own copy of the mark from the last time a task was removed.
+//! `.highwatermark` holds the highest one. It is not synced when it grows, and other tools write it
+//! in place, so after a power cut it may be empty or old. Then the ids are derived from the other
+//! sources: the existing tasks and their edges, the history, files that were set aside, and ccb's
+//! copy of the mark from the last time a task was removed.
 
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -18,7 +18,7 @@ use crate::files::Files;
 use crate::files::section::{ListDir, Section, Stop, release};
 use crate::id::TaskId;
 
-/// What a high-water mark says.
+/// The value of a high-water mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HighWater {
     /// There is none.
@@ -49,12 +49,12 @@ impl HighWater {
 }
 
 impl Files {
-    /// What `.highwatermark` says.
+    /// The value of `.highwatermark`.
     pub(crate) fn read_high_water(&self) -> Result<HighWater, BoardError> {
         HighWater::read(&self.high_water_path())
     }
 
-    /// Ours, written whenever the tasks themselves stop saying the same.
+    /// ccb's copy of the mark, written whenever the tasks themselves no longer show the highest id.
     fn high_water_copy(&self) -> std::path::PathBuf {
         self.dir.join(".ccb/highwatermark")
     }
@@ -70,7 +70,7 @@ impl Files {
 }
 
 impl Section<'_> {
-    /// Reserves `count` ids: nobody, ccb or another tool, will be given any of them again.
+    /// Reserves `count` ids: neither ccb nor another tool will get any of them again.
     pub(crate) fn reserve_ids(&mut self, count: usize) -> Result<Vec<TaskId>, Stop> {
         let held = self.take_dirs(ListDir::Take, &[])?;
         let last = self.last_id_on_disk()?;
@@ -94,9 +94,9 @@ impl Section<'_> {
         }
     }
 
-    /// The same, with what another tool has made since the section began. It may be so quick that
-    /// the directory's time says nothing; its ids follow each other, and one whose task is deleted
-    /// again is in the mark.
+    /// The same, with what another tool has made since the section began. That tool may be so quick
+    /// that the directory's time does not change; its ids follow each other, and the mark has the
+    /// id of a task that is deleted again.
     fn last_id_on_disk(&mut self) -> Result<u64, BoardError> {
         let mut last = self.last_id()?;
         while let Some(next) = TaskId::new(last.saturating_add(1))
@@ -135,8 +135,8 @@ impl Section<'_> {
         Ok(written.context("write", &path)?)
     }
 
-    /// Replaces the mark durably: from now on it alone remembers the highest id. Its name is
-    /// made durable by the sync of the directory that follows the change it is for.
+    /// Replaces the mark durably: from now on it alone stores the highest id. Its name is made
+    /// durable by the sync of the directory that follows the change it is for.
     pub(crate) fn write_high_water(&mut self, last: u64) -> Result<(), BoardError> {
         self.touched = true;
         let files = self.files;
@@ -148,7 +148,7 @@ impl Section<'_> {
         Ok(())
     }
 
-    /// Sets the high-water mark to the highest id anybody knows of, whatever it says now.
+    /// Sets the high-water mark to the highest known id, whatever its present value.
     pub(crate) fn rebuild_high_water(&mut self) -> Result<u64, Stop> {
         let held = self.take_dirs(ListDir::Take, &[])?;
         let last = self.last_id_on_disk()?;

@@ -1,7 +1,7 @@
 //! The index as a file, so that opening a board does not mean reading every task.
 //!
-//! Binary, because ten thousand tasks must load in a millisecond. It may be missing, cut off,
-//! old, or of another version; then it is built anew from the change log and the task files.
+//! Binary, because ten thousand tasks must load in a millisecond. It may be missing, cut off, old,
+//! or of another version; then ccb rebuilds it from the change log and the task files.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ const MAGIC: &[u8; 8] = b"ccbindex";
 /// Grows with every change of the layout; a file of any other version is ignored.
 const VERSION: u64 = 1;
 
-/// Where in the history an index file stands.
+/// The position of an index file in the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Position {
     /// The number of the last change it knows.
     pub(crate) seq: u64,
-    /// How far it has read the log.
+    /// The position up to which it has read the log.
     pub(crate) offset: u64,
-    /// Which log that is.
+    /// The identity of that log.
     pub(crate) log: u64,
     /// The highest id that was ever in the history.
     pub(crate) max_id: u64,

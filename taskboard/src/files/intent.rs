@@ -32,7 +32,7 @@ pub(crate) struct Intent {
     pub(crate) steps: Vec<Step>,
 }
 
-/// What is to be true of one file.
+/// The desired state of one file.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "do")]
 pub(crate) enum Step {
@@ -59,7 +59,7 @@ pub(crate) enum Step {
 }
 
 const INTENT_VERSION: u64 = 1;
-/// How many lock directories are held at once; more would be held for too long.
+/// Maximum number of lock directories held at once; more would be held for too long.
 const STEPS_AT_ONCE: usize = 16;
 
 impl Intent {
@@ -84,7 +84,7 @@ impl Step {
 }
 
 impl Section<'_> {
-    /// Makes a change of several files that happens as a whole, whatever happens to us.
+    /// Makes a change of several files that happens as a whole, even if this process dies.
     pub(crate) fn carry_out(&mut self, op: &'static str, intent: &Intent) -> Result<(), Stop> {
         let durability = self.files.durability();
         let path = self.files.intent_path();
@@ -121,7 +121,7 @@ impl Section<'_> {
         }
         finish_intent(self.files).map_err(|source| BoardError::NotDurable { source })?;
         for step in &intent.steps {
-            // What a creation or deletion does to the tasks it is linked with has its own name.
+            // The effect of a creation or deletion on linked tasks has its own name.
             let op = match step {
                 Step::Publish { .. } | Step::Remove { .. } => op,
                 Step::Link { .. } => "block",
@@ -178,8 +178,7 @@ fn finish_intent(files: &Files) -> Result<(), StoreError> {
     atomic::sync_dir(&files.dir, files.durability())?;
     reached(fault::INTENT_APPLIED);
     atomic::remove(&path)?;
-    // If its removal were lost in a power cut, the intent would come back and undo what was
-    // done after it.
+    // If its removal were lost in a power cut, the intent would come back and undo later changes.
     atomic::sync_parent(&path, files.durability())?;
     Ok(())
 }
@@ -257,8 +256,8 @@ fn apply_step(files: &Files, step: &Step) -> Result<(), BoardError> {
     Ok(())
 }
 
-/// Changes a task's file as it is now. One that is gone or unreadable is passed over: the
-/// half edge this may leave is completed once the file can be read.
+/// Changes a task's present file. Skips a file that is gone or unreadable: the half edge this may
+/// leave is completed once the file can be read.
 fn edit(files: &Files, id: TaskId, change: impl Fn(&mut Task)) -> Result<(), BoardError> {
     let Read::Task(entry) = read::read_task(&files.dir, id)? else {
         tracing::warn!(%id, "cannot update its edges: the file is not readable");

@@ -1,4 +1,4 @@
-//! What a process keeps between lock sections: the open files and the index.
+//! The state that a process keeps between lock sections: the open files and the index.
 
 use std::collections::{BTreeMap, HashMap};
 use std::os::unix::fs::MetadataExt;
@@ -47,32 +47,33 @@ pub(crate) struct Loaded {
     log: LogTail,
     seq: u64,
     max_id: u64,
-    /// Where in the log the index file stands, and how long it is.
+    /// The position of the index file in the log, and the file's length.
     index_at: u64,
     index_size: u64,
-    /// Which directory this is; another one means that the list was deleted and made anew.
+    /// The inode of the directory; another one means that the list was deleted and created again.
     dir_inode: u64,
     /// The directory's mtime at the beginning of the section.
     dir_mtime: i64,
     /// The newest format found in the log.
     newest_format: u64,
-    /// The index may not be what the files say.
+    /// True if the index may differ from the files.
     doubtful: bool,
-    /// The index file is missing or wrong, and everyone who starts pays for it.
+    /// True if the index file is missing or wrong, which every starting process pays for.
     index_due: bool,
-    /// Tasks whose check may not be what was written down, and whether they were completed
-    /// before that was seen.
+    /// Tasks whose check may differ from the record, and if they were completed before that was
+    /// seen.
     pub(crate) disputed: BTreeMap<TaskId, bool>,
-    /// Nothing is written down about the checks of this list yet.
+    /// True if the checks of this list have no record yet.
     unrecorded: bool,
-    /// What went wrong with the task we were to get, in a section that served everyone.
+    /// The error of this process's own task, in a section that served others as well; `None`
+    /// without one.
     pub(crate) own_error: Option<BoardError>,
 }
 
-/// What a look at every file found.
+/// The result of reading every file.
 pub(crate) struct Scanned {
     pub(crate) drafts: Vec<Draft>,
-    /// The directory's mtime before the look: what changes later is found by the next one.
+    /// The directory's mtime before the read: the next read finds later changes.
     pub(crate) settled: i64,
 }
 
@@ -85,7 +86,7 @@ impl Live {
         }
     }
 
-    /// What was loaded by the last section, if there was one.
+    /// The state that the last section loaded; `None` if there was none.
     pub(crate) fn loaded(&mut self) -> Option<&mut Loaded> {
         self.loaded.as_mut()
     }
@@ -113,7 +114,8 @@ impl Live {
 
 impl Loaded {
     fn open(files: &Files, dir_inode: u64) -> Result<Self, BoardError> {
-        // Somebody may have deleted all of ours under a process that has the board open.
+        // Another process may have deleted all of ccb's files under a process that has the board
+        // open.
         files.create_dirs()?;
         let ours = files.dir.join(".ccb");
         let paths = Paths::new(&ours);
@@ -143,7 +145,7 @@ impl Loaded {
             paths,
         };
         if !in_log {
-            // It stands somewhere in the log before this one, or in one that is gone.
+            // It is somewhere in the log before this one, or in a deleted one.
             let in_old = at.log == log_identity(&loaded.paths.old)?;
             let lines = read_from(&loaded.paths.old, if in_old { at.offset } else { 0 })?.lines;
             lines.iter().for_each(|line| loaded.apply(line));
@@ -155,7 +157,8 @@ impl Loaded {
         Ok(loaded)
     }
 
-    /// Takes in what others logged; `false` if that does not continue what we know.
+    /// Reads the lines that other processes logged; `false` if they do not continue the known
+    /// state.
     fn follow_log(&mut self) -> Result<bool, BoardError> {
         let fresh = self.log.read_new()?;
         self.apply_all(&fresh.bytes);
@@ -182,7 +185,7 @@ impl Loaded {
         if head.seq <= self.seq {
             return;
         }
-        // A gap: part of the history is gone, and with it what it said about the tasks.
+        // A gap: part of the history is gone, and with it the changes of the tasks.
         self.doubtful |= head.seq > self.seq + 1;
         self.seq = head.seq;
         self.max_id = self.max_id.max(head.id.get());
@@ -192,8 +195,8 @@ impl Loaded {
         }
     }
 
-    /// Wakes a worker that waits for somebody to serve it, so that it does so itself. Not one
-    /// that would first have to read all that we did: somebody else comes by soon.
+    /// Wakes a worker that waits to be served, so that it serves itself. Skips a worker that would
+    /// first have to read all of this process's changes: another process comes by soon.
     pub(crate) fn wake_one_who_waits(&mut self) {
         if let Some((worker, seen)) = self.slots.somebody_waits()
             && self.log.end().saturating_sub(seen) <= FAR_BEHIND
@@ -202,13 +205,13 @@ impl Loaded {
         }
     }
 
-    /// How far in the log we have read.
+    /// The position up to which this process has read the log.
     pub(crate) fn seen(&self) -> u64 {
         self.log.end()
     }
 
-    /// Whether others have changed so much since our last section that taking it in would
-    /// take longer than a few claims, and somebody who is at it would not have to.
+    /// True if other processes have changed so much since this process's last section that reading
+    /// it would take longer than a few claims, and an active process would not have to.
     pub(crate) fn should_stand_back(&mut self) -> Result<bool, BoardError> {
         let better = self.log.end() + FAR_BEHIND;
         Ok(self.log.behind() > FAR_BEHIND && self.slots.others_have_seen()? > better)
@@ -224,13 +227,13 @@ impl Loaded {
         self.max_id.max(self.index.max_id())
     }
 
-    /// Whether something other than ccb may have changed the directory.
+    /// True if something other than ccb may have changed the directory.
     pub(crate) fn foreign_change(&self) -> Result<bool, BoardError> {
         Ok(self.doubtful || self.unrecorded || self.slots.settled()? != Some(self.dir_mtime))
     }
 
-    /// Compares every file with the index and takes in what differs. `recovered` names what
-    /// we redid ourselves after a crash.
+    /// Compares every file with the index and reads the ones that differ. `recovered` names the
+    /// changes that this process redid after a crash.
     pub(crate) fn scan(
         &mut self,
         files: &Files,
@@ -274,7 +277,7 @@ impl Loaded {
         Ok(Scanned { drafts, settled })
     }
 
-    /// What the file of a task was like when it was last read.
+    /// The stamp of a task's file when it was last read.
     fn stamp(&self, id: TaskId) -> Option<Stamp> {
         match self.index.get(id) {
             Some(slim) => Some(slim.stamp),
@@ -282,13 +285,13 @@ impl Loaded {
         }
     }
 
-    /// Whether the file of a task is as it was when it was last read.
+    /// True if the file of a task is as it was when it was last read.
     pub(crate) fn knows(&self, dir: &Path, id: TaskId) -> bool {
         self.stamp(id) == stamp_on_disk(dir, id)
     }
 
-    /// Takes in one task as its file is now; says what changed, if it did. `op` is what we
-    /// did to it ourselves.
+    /// Reads one task's present file; returns the change, if there is one. `op` is this process's
+    /// own operation on it.
     pub(crate) fn refresh(
         &mut self,
         dir: &Path,
@@ -321,7 +324,7 @@ impl Loaded {
             }
             Read::Absent => {
                 self.index.remove(id);
-                // One that vanished may come back, with another check.
+                // A file that vanished may come back, with another check.
                 if !foreign {
                     self.forget_check(dir, id);
                 }
@@ -369,15 +372,14 @@ impl Loaded {
         Ok(())
     }
 
-    /// Whether so much was logged since the index file was written that it is worth writing
-    /// it again.
+    /// True if so much was logged since the index file was written that it is worth writing it
+    /// again.
     fn index_is_old(&mut self) -> Result<bool, BoardError> {
         let limit = INDEX_EVERY.max(self.index_size);
         if self.log.end().saturating_sub(self.index_at) <= limit {
             return Ok(false);
         }
-        // Another process may have done it; one that stands behind the end is from before a
-        // rotation.
+        // Another process may have done it; an offset behind the end is from before a rotation.
         if let Some(at) = self.slots.indexed()?.filter(|at| *at <= self.log.end()) {
             self.index_at = at;
         }

@@ -1,8 +1,8 @@
 //! The numbered history of a list: what `watch` reads, and what keeps indexes up to date.
 //!
-//! `.ccb/log.jsonl` has one line per change:
-//! `{"seq","ts","op","id","foreign"?,"slim","task"}`. `slim` is what the [index](crate::index)
-//! needs, so that a process that follows the board does not have to look at the task itself.
+//! `.ccb/log.jsonl` has one line per change: `{"seq","ts","op","id","foreign"?,"slim","task"}`.
+//! `slim` is the part that the [index](crate::index) needs, so that a process that follows the
+//! board does not have to read the task itself.
 //!
 //! The log is bounded: when it is full it becomes `log.1.jsonl` and a new one begins.
 
@@ -28,7 +28,7 @@ pub(crate) const LOG_VERSION: u64 = 1;
 /// Higher numbers are damage: counting never gets there, and JSON readers round them.
 const MAX_SEQ: u64 = 1 << 53;
 
-/// What was done to a task in the current lock section and is not logged yet.
+/// A change of a task in the current lock section that is not logged yet.
 #[derive(Debug)]
 pub(crate) struct Draft {
     pub(crate) op: &'static str,
@@ -101,8 +101,8 @@ pub(crate) fn lines(drafts: &[Draft], seq: u64, now_ms: i64) -> Result<Vec<u8>, 
     Ok(bytes)
 }
 
-/// What stands between the head of a line and the task. It cannot come earlier: a quote
-/// inside a JSON string is escaped.
+/// The text between the head of a line and the task. It cannot come earlier: a quote inside a JSON
+/// string is escaped.
 const TASK: &[u8] = b",\"task\":";
 
 /// Reads the part of a line that the index needs, without parsing the task.
@@ -117,7 +117,7 @@ pub(crate) fn any_head(line: &[u8]) -> Option<Head> {
     let head = end.map(|end| [&line[..end], b"}"].concat());
     let line: Line<'_> = serde_json::from_slice(head.as_deref().unwrap_or(line)).ok()?;
     let slim = line.slim.map(unpack).transpose().ok()?;
-    // What is there has both; what was deleted has neither.
+    // A task that exists has both; a deleted one has neither.
     (slim.is_some() || end.is_none()).then_some(Head {
         v: line.v,
         seq: line.seq,
@@ -171,7 +171,7 @@ fn unpack(packed: Packed<'_>) -> Result<Slim, BoardError> {
     })
 }
 
-/// Where the history is.
+/// The paths of the history.
 #[derive(Debug, Clone)]
 pub(crate) struct Paths {
     pub(crate) log: PathBuf,
@@ -187,7 +187,7 @@ impl Paths {
     }
 }
 
-/// The start of a log's first line, which tells it from the one before a rotation.
+/// The start of a log's first line, which distinguishes it from the log before a rotation.
 pub(crate) fn log_identity(path: &Path) -> Result<u64, BoardError> {
     use std::io::Read;
     let mut start = Vec::new();
@@ -205,7 +205,7 @@ pub(crate) struct ChangeReader {
     identity: Option<u64>,
     offset: u64,
     last: u64,
-    /// What is no longer there is not missed.
+    /// True if a missing earlier part counts as no gap.
     from_the_first: bool,
 }
 
@@ -234,7 +234,7 @@ impl ChangeReader {
         self.last
     }
 
-    /// What was logged since the last call.
+    /// The changes logged since the last call.
     ///
     /// An error if changes between the last one returned and the first one left are gone.
     pub(crate) fn read(&mut self) -> Result<Vec<Change>, BoardError> {
@@ -293,7 +293,7 @@ pub(crate) fn find_logged(
     Ok(None)
 }
 
-/// The last version of task `id` in the history, for rebuilding one whose file is unreadable.
+/// The last version of task `id` in the history, to rebuild a task with an unreadable file.
 pub(crate) fn last_logged(paths: &Paths, id: TaskId) -> Result<Option<Task>, BoardError> {
     let mut last = None;
     for path in [&paths.old, &paths.log] {

@@ -1,17 +1,16 @@
 //! A board in one directory.
 //!
 //! One human-readable JSON file per task, in the format Claude Code reads and writes, is the truth.
-//! Everything that changes it goes through one lock section (`section`); everything that only looks
-//! takes no lock (`read`).
+//! Every change goes through one lock section (`section`); readers take no lock (`read`).
 //!
 //! ```text
 //! <list>/<id>.json        a task           .lock             locked while the list changes
-//! <list>/.highwatermark   the highest id   .ccb/             ours, listed below
+//! <list>/.highwatermark   the highest id   .ccb/             of ccb, see below
 //! .ccb/log.jsonl          numbered changes (log.1.jsonl: the ones before)
 //! .ccb/index              the index at some point of the log; saves reading everything
 //! .ccb/slots, workers/    who waits for a task; see `slots` and `serve`
 //! .ccb/intent.json        a change of several files that is being made
-//! .ccb/held               lock directories we hold
+//! .ccb/held               lock directories ccb holds
 //! .ccb/tmp/               files on their way; .ccb/corrupt/: files the doctor set aside
 //! ```
 //!

@@ -23,17 +23,18 @@ use crate::rules::next::{Next, why_nothing};
 use crate::snapshot::Entry;
 use crate::task::Task;
 
-/// A process that gets no answer for so long looks itself: whoever was to answer may be dead.
+/// Time without an answer after which a process reads the list itself: the process that should
+/// answer may be dead.
 const LOOK_AGAIN_AFTER: Duration = Duration::from_millis(100);
 
-/// How long to let other processes go first whose index is up to date.
+/// Time to let other processes with an up-to-date index go first.
 const STAND_BACK_FOR: Duration = Duration::from_millis(5);
 
-/// How far a request has come.
+/// The progress of a request.
 enum Answer {
-    /// A task that is kept for us while we write its new file.
+    /// A task that is reserved for this process while it writes the new file.
     Chosen(Choice),
-    /// Given to us by another process.
+    /// A task that another process gave to this one.
     Taken(Taken),
     /// Taken by ourselves.
     Claimed(Box<Task>),
@@ -48,7 +49,7 @@ impl Files {
         let _one_at_a_time = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
         let answer = self.next_task(request);
         if answer.is_err() {
-            // Nobody should go on answering a question that is no longer asked.
+            // No process should keep answering a question that is no longer asked.
             self.peek(|live| live.slots.set_own(&Slot::Free))?;
         }
         answer
@@ -67,12 +68,14 @@ impl Files {
             if let Some(task) = task {
                 return Ok(Next::claimed(task));
             }
-            // Somebody else changed it in between. Rarely often in a row, but not for ever.
+            // Another process changed it in between. This rarely happens often in a row, but the
+            // wait has a limit.
             patience.wait(self.task_path(id), Duration::ZERO)?;
         }
     }
 
-    /// Gets us a task: by the process that has the lock, if one has it, else by ourselves.
+    /// Gets a task for this process: by the process that has the lock, if one has it, else by
+    /// itself.
     fn ask(&self, request: &ClaimRequest, started: i64) -> Result<Answer, BoardError> {
         let mut choose = |section: &mut Section<'_>| answer_own(section, request, started);
         let ask = Ask {
@@ -94,15 +97,15 @@ impl Files {
         self.section(choose)
     }
 
-    /// Takes the lock if it is free, else waits for an answer from whoever has it; `None` if
-    /// there is none.
+    /// Takes the lock if it is free, else waits for an answer from its holder; `None` if there is
+    /// none.
     fn wait_for_answer(
         &self,
         choose: &mut impl FnMut(&mut Section<'_>) -> Result<Answer, Stop>,
     ) -> Result<Option<Answer>, BoardError> {
         let mut may_stand_back = true;
         loop {
-            // Who has been doing this all along does it faster.
+            // A process that has been active all along does it faster.
             let stand_back = may_stand_back && self.peek(|live| live.should_stand_back())?;
             if !stand_back && let Some(answer) = self.section_if_free(&mut *choose)? {
                 return Ok(Some(answer));
@@ -133,7 +136,7 @@ impl Files {
         choice: Choice,
     ) -> Result<Option<Task>, BoardError> {
         let path = self.task_path(choice.id);
-        // Open until the end: the old file is then deleted by us, not under the lock.
+        // Open until the end: this process then deletes the old file, but not under the lock.
         let (_old, bytes) = match atomic::open_and_read(&path)? {
             Some((file, bytes)) if store::fingerprint(&bytes) == choice.before => (file, bytes),
             // Not what the index says: to be seen to under the lock.
@@ -164,7 +167,7 @@ impl Files {
         Ok(None)
     }
 
-    /// Waits until our offer is carried out, by whoever holds the lock; says whether it was.
+    /// Waits until the lock's holder carries out this process's offer; true if it did.
     fn wait_until_settled(&self, offer: &Offer) -> Result<bool, BoardError> {
         self.peek(|live| live.slots.set_own(&Slot::Synced(offer.clone())))?;
         let (mut silent, mut may_stand_back) = (false, true);
@@ -175,7 +178,7 @@ impl Files {
             if silent {
                 self.section(|section| section.settle_own())?;
             } else if !stand_back {
-                // Every section serves those who wait, us too.
+                // Every section serves waiting workers, this process too.
                 self.section_if_free(|_| Ok(()))?;
             }
             match self.peek(|live| live.slots.own())? {
@@ -188,7 +191,7 @@ impl Files {
                     self.peek(|live| live.slots.set_own(&Slot::Free))?;
                     return Ok(true);
                 }
-                // `Free` if the slots were deleted under us.
+                // `Free` if another process deleted the slots.
                 _ => {
                     self.peek(|live| live.slots.set_own(&Slot::Free))?;
                     if let Some(error) = self.peek(|live| Ok(live.own_error.take()))? {
@@ -201,7 +204,7 @@ impl Files {
         }
     }
 
-    /// The task that another process took for us, as it was then.
+    /// The task that another process took for this one, as it was then.
     fn look_up(&self, taken: &Taken) -> Result<Task, BoardError> {
         let now = match read::read_task(&self.dir, taken.id)? {
             Read::Task(entry) if entry.fingerprint == taken.after => return Ok(entry.task),
@@ -224,7 +227,7 @@ impl Files {
     }
 }
 
-/// Answers our own question, unless somebody has.
+/// Answers this process's own question, unless another process has.
 fn answer_own(
     section: &mut Section<'_>,
     request: &ClaimRequest,
@@ -237,7 +240,7 @@ fn answer_own(
             return Ok(Answer::Taken(taken));
         }
         Slot::Taking(taken) => {
-            // Whoever did it is dead: it was not to let go of the lock like that.
+            // The process that did it is dead: it was not supposed to release the lock like that.
             section.live().slots.set_own(&Slot::Free)?;
             let now = section.index().get(taken.id).map(|slim| slim.fingerprint);
             if now == Some(taken.after) {
@@ -286,15 +289,15 @@ fn answer_own(
     Ok(Answer::Claimed(Box::new(task)))
 }
 
-/// The file of a task that was chosen for us is not what the index says: takes in what it is.
+/// The file of a task that was chosen for this process differs from the index: reads the file.
 fn forget_choice(section: &mut Section<'_>, choice: Choice) -> Result<Option<Task>, BoardError> {
     section.live().slots.set_own(&Slot::Free)?;
     section.picked(choice.id, "").map(|_| None)
 }
 
 impl Section<'_> {
-    /// The task that was picked for `agent`, as its file is; `None` if the index was wrong, which is
-    /// put right.
+    /// The task that was picked for `agent`, from its file; `None` if the index was wrong, which
+    /// this repairs.
     pub(crate) fn picked(&mut self, id: TaskId, agent: &str) -> Result<Option<Entry>, BoardError> {
         match self.read(id) {
             Ok(before) => Ok(pickable(self.index(), id, agent).then_some(before)),
@@ -304,7 +307,7 @@ impl Section<'_> {
     }
 }
 
-/// Picks the best task for `agent`, and makes sure that the files say so too.
+/// Picks the best task for `agent`, and makes sure that the files agree.
 fn choose_next(
     section: &mut Section<'_>,
     agent: &str,
@@ -312,7 +315,7 @@ fn choose_next(
 ) -> Result<Result<Entry, Next>, Stop> {
     let wait_for_offers = monotonic_ns() - started < OFFER_HOLDS_NS;
     loop {
-        // Who writes at once needs no order among the slow ones: it simply comes first.
+        // A process that writes at once needs no order among the slow ones: it simply comes first.
         let reserved = if wait_for_offers && section.files.durability() == Durability::Full {
             section.offered()?.ids()
         } else {
@@ -326,15 +329,15 @@ fn choose_next(
         }
         let all = std::collections::HashSet::new();
         if !reserved.is_empty() && section.live().index.pick(agent, &all).is_some() {
-            // All that is left is about to be taken by others. Whether it is will be known soon.
+            // All remaining tasks are on offer to other workers. The outcome will be known soon.
             let path = section.files.dir.join(".ccb/slots");
             return Err(Stop::Retry {
                 path,
                 age: Duration::ZERO,
             });
         } else if !section.live().slots.scanned_since(started)? {
-            // Before saying that there is nothing, look whether a hand edit changed that,
-            // unless somebody has since we were asked.
+            // Before saying that there is nothing, check if a hand edit changed that, unless
+            // another process has checked since the question was asked.
             section.scan(&HashMap::new())?;
         } else {
             return Ok(Err(Next::Nothing(why_nothing(section.index()))));

@@ -1,4 +1,4 @@
-//! Waiting for somebody else, but not for ever.
+//! Waiting for another process, with a limit.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -24,8 +24,8 @@ impl Patience {
             what: files.lock_name(),
             started: Instant::now(),
             // A lock directory of a killed process is free after STALE_AFTER at the latest, so
-            // waiting a little longer than that means never failing because of one.
-            // Only somebody who asked for less gets less.
+            // waiting a little longer than that means never failing because of one. Only a caller
+            // that asked for less gets less.
             limit: match files.options.lock_timeout {
                 short if short < DEFAULT_TIMEOUT => short,
                 long => long.max(STALE_AFTER + Duration::from_secs(2)),

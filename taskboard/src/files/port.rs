@@ -176,7 +176,7 @@ impl Backend for Files {
 
     fn reset(&self, force: bool) -> Result<usize, BoardError> {
         self.section(|section| {
-            // Everything is about to go: better look at it first.
+            // All tasks are about to be deleted: read every file first.
             section.scan(&HashMap::new())?;
             if !force {
                 let busy = section
@@ -215,7 +215,7 @@ impl Backend for Files {
         let mut returned = Vec::new();
         self.section(|section| {
             if !matches!(whose, Whose::ClaimedBy(_)) {
-                // The agent or run will not come back: nothing it had may be overlooked.
+                // The agent or run will not come back: none of its tasks may be overlooked.
                 section.scan(&HashMap::new())?;
             }
             let index = section.index().iter();
@@ -333,7 +333,7 @@ mod tests {
         for task in &made[..2] {
             board.claim(task.id, &request("a")).unwrap();
         }
-        // Somebody else took it over, with an editor.
+        // A person took it over, with an editor.
         let mut taken = board.get(made[1].id).unwrap();
         taken.end_lease();
         taken.owner = Some("b".into());

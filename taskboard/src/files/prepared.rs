@@ -20,12 +20,12 @@ impl Prepared {
         Self::write(files, task, files.durability())
     }
 
-    /// Written, but left to somebody else to sync.
+    /// A written file that another process is to sync.
     pub(crate) fn unsynced(files: &Files, task: Task) -> Result<Self, BoardError> {
         Self::write(files, task, Durability::Relaxed)
     }
 
-    /// One that was written before and [kept](Self::keep).
+    /// A change that was written before and [kept](Self::keep).
     pub(crate) fn adopt(task: Task, staged: Staged, fingerprint: u64) -> Self {
         Self {
             task,

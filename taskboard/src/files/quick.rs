@@ -1,8 +1,8 @@
 //! Reads the head of a log line without a JSON parser.
 //!
-//! Every process reads every line, so this is where a crowd of them spends its time. Only
-//! lines exactly as ccb writes them are understood; whoever calls has a real parser for the
-//! rest (names with escapes in them, lines of later versions).
+//! Every process reads every line, so this is where a crowd of them spends its time. Only lines
+//! exactly as ccb writes them are understood; the caller has a real parser for the rest (names with
+//! escapes in them, lines of later versions).
 
 use store::atomic::Stamp;
 
@@ -10,7 +10,7 @@ use crate::id::TaskId;
 use crate::rules::index::Slim;
 use crate::task::Status;
 
-/// What an index has to know of a change.
+/// The part of a change that an index needs.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Head {
     /// The format of the line.
@@ -34,7 +34,7 @@ pub(crate) fn head(line: &[u8]) -> Option<Head> {
     text.skip(b",\"id\":\"")?;
     let id = TaskId::new(text.number()?)?;
     text.skip(b"\"")?;
-    // What is deleted, or was done by others, is rare.
+    // Deleted tasks and changes by other tools are rare.
     text.skip(b",\"slim\":[")?;
     let slim = text.slim()?;
     text.skip(b"],\"task\":{")?;

@@ -13,7 +13,7 @@ use crate::format;
 use crate::id::TaskId;
 use crate::snapshot::{Entry, Snapshot, Unreadable};
 
-/// A task's file as it was when it was looked at.
+/// A task's file as it was when it was read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Version {
     pub(crate) id: TaskId,
@@ -31,14 +31,14 @@ impl Version {
     }
 }
 
-/// What reading one task file gave.
+/// The result of reading one task file.
 pub(crate) enum Read {
     Task(Box<Entry>),
     Absent,
     Unreadable(Unreadable),
 }
 
-/// How long a file that does not parse may take to become whole: other tools write in place.
+/// Maximum time for a file that does not parse to become whole: other tools write in place.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Reads every task file in `dir`.
@@ -81,7 +81,7 @@ pub(crate) fn list_ids(dir: &Path) -> Result<BTreeSet<TaskId>, BoardError> {
     Ok(ids)
 }
 
-/// Reads one task file, waiting a moment for one that somebody is writing in place.
+/// Reads one task file, waiting a moment for a file that another tool is writing in place.
 pub(crate) fn read_task(dir: &Path, id: TaskId) -> Result<Read, BoardError> {
     let path = dir.join(id.file_name());
     let mut deadline = None;
@@ -99,7 +99,7 @@ pub(crate) fn read_task(dir: &Path, id: TaskId) -> Result<Read, BoardError> {
                 }
                 Err(detail) => detail,
             },
-            // A link, a directory, a file we may not read: there, but not a task.
+            // A link, a directory, an unreadable file: it exists, but is no task.
             Err(StoreError::Io { source, .. }) => {
                 return Ok(Read::Unreadable(Unreadable {
                     path,
@@ -116,8 +116,8 @@ pub(crate) fn read_task(dir: &Path, id: TaskId) -> Result<Read, BoardError> {
     }
 }
 
-/// Whether another tool may be in the middle of writing `path`: it holds the lock directory
-/// of the file or of the list, or the file changed a moment ago.
+/// True if another tool may be in the middle of writing `path`: it holds the lock directory of the
+/// file or of the list, or the file changed a moment ago.
 fn being_written(dir: &Path, path: &Path) -> bool {
     let mut own_lock = path.as_os_str().to_owned();
     own_lock.push(".lock");
@@ -126,7 +126,7 @@ fn being_written(dir: &Path, path: &Path) -> bool {
         || changed_within(&dir.join(".lock.lock"), STALE_AFTER)
 }
 
-/// Whether `path` is there and was changed less than `limit` ago; a time in the future counts.
+/// True if `path` is there and was changed less than `limit` ago; a time in the future counts.
 fn changed_within(path: &Path, limit: Duration) -> bool {
     std::fs::symlink_metadata(path)
         .and_then(|meta| meta.modified())
@@ -160,8 +160,8 @@ mod tests {
         let second = board().create(&[new("b", after)], None).unwrap()[0].id;
         let many: Vec<NewTask> = (0..50).map(|_| new("other", Vec::new())).collect();
         let others = board().create(&many, None).unwrap();
-        // Many at once take so long that another tool may have come in between; the next
-        // section looks.
+        // Many tasks at once take so long that another tool may have written in between; the next
+        // section checks.
         board().create(&[new("last", Vec::new())], None).unwrap();
         let around = board().around(second).unwrap();
         assert_eq!(around.tasks().count(), 2, "itself and what it waits for");
@@ -177,7 +177,7 @@ mod tests {
             .peek(|loaded| Ok(loaded.index.is_ranked()))
             .unwrap();
         assert!(!ranked);
-        // Somebody else makes it wait for another task, and says so there only.
+        // Another tool makes it wait for another task, and records that on one side only.
         let mut theirs = board().get(others[0].id).unwrap();
         theirs.blocks.push(second);
         let path = board().files().task_path(others[0].id);

@@ -1,4 +1,4 @@
-//! What every section puts right before it does its own work.
+//! The repairs that every section makes before its own work.
 
 use petgraph::graphmap::DiGraphMap;
 
@@ -8,7 +8,7 @@ use crate::id::insert;
 use crate::rules::cycles::cycle_with;
 
 impl Section<'_> {
-    /// Returns tasks whose lease ran out, parks those whose check was changed behind our back, and
+    /// Returns tasks whose lease ran out, parks those whose check another tool changed, and
     /// completes edges that are on one side only.
     pub(crate) fn repair(&mut self) -> Result<(), Stop> {
         for id in self.index().expired(self.files.now_ms()) {
@@ -33,7 +33,7 @@ impl Section<'_> {
             }
         }
         for (blocker, dependent) in half {
-            // Completing it would make a cycle for good; it stays visible as it is.
+            // Completing it would make a permanent cycle; it stays visible as it is.
             if cycle_with(&whole, blocker, dependent).is_some() {
                 continue;
             }

@@ -1,16 +1,15 @@
 //! One lock section: everything that changes the board goes through here.
 //!
-//! A section begins with the list's lock and the repair of whatever a crash or another tool
-//! left: lock directories of a dead process, an unfinished intent, changes without a number,
-//! expired leases, half edges. Then comes the operation itself.
+//! A section begins with the list's lock and the repair of whatever a crash or another tool left:
+//! lock directories of a dead process, an unfinished intent, changes without a number, expired
+//! leases, half edges. Then comes the operation itself.
 //!
-//! The index says what to do; the files say whether it is so. A section looks at the whole
-//! directory only if its mtime shows that something other than ccb was there. It always looks
-//! at the file it is about to change, and at those of its blockers, because a hand edit in
-//! place leaves no other trace.
+//! The index says what to do; the files confirm it. A section reads the whole directory only if its
+//! mtime shows that another program than ccb changed it. It always reads the file it is about to
+//! change, and those of its blockers, because a hand edit in place leaves no other trace.
 //!
-//! While lock directories are held nothing slow happens: content is written and synced
-//! before they are taken, the directory is synced after the lock is released.
+//! While lock directories are held nothing slow happens: content is written and synced before they
+//! are taken, the directory is synced after the lock is released.
 
 use std::collections::{BTreeSet, HashMap};
 use std::io::ErrorKind;
@@ -42,13 +41,13 @@ use crate::rules::ready::Dependencies;
 use crate::snapshot::Entry;
 use crate::task::Task;
 
-/// Why a section ended without a result.
+/// The reasons why a section ended without a result.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// For good.
+    /// A permanent error.
     Error(BoardError),
-    /// Another tool is in the way (its lock directory, or what it changed since we looked);
-    /// nothing was changed, try again.
+    /// Another tool is in the way (its lock directory, or its change since the last read); nothing
+    /// was changed, try again.
     Retry { path: PathBuf, age: Duration },
 }
 
@@ -64,7 +63,7 @@ impl From<StoreError> for Stop {
     }
 }
 
-/// Whether the lock directory of the whole list is needed besides those of single tasks.
+/// Says if the lock directory of the whole list is needed besides those of single tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ListDir {
     Take,
@@ -72,7 +71,7 @@ pub(crate) enum ListDir {
 }
 
 impl ListDir {
-    /// What the rules look at must not change meanwhile.
+    /// The tasks that the rules read must not change meanwhile.
     pub(crate) fn for_needs(needs: &Needs<'_>) -> Self {
         Self::if_all(needs.agent.is_some())
     }
@@ -88,22 +87,22 @@ pub(crate) struct Section<'b> {
     pub(crate) files: &'b Files,
     live: &'b mut Loaded,
     drafts: Vec<Draft>,
-    /// The directory has to be synced before the change is acknowledged.
+    /// True if the directory has to be synced before the change is acknowledged.
     pub(crate) dirty: bool,
-    /// Its mtime is another one because of us.
+    /// True if this process changed its mtime.
     pub(crate) touched: bool,
     /// The mtime up to which everything foreign is taken in, once it is logged.
     settled: Option<i64>,
-    /// So much time was spent that another tool may have been here unseen.
+    /// True if so much time has passed that another tool may have written unseen.
     pub(crate) slow: bool,
-    /// What waiting workers are to be told once it is logged.
+    /// The answers to waiting workers, for when the change is logged.
     pub(crate) served: Vec<(WorkerId, Slot)>,
 }
 
-/// What a section may do besides its own business.
+/// The duties of a section besides its own operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Duty {
-    /// Repair what it finds, and serve those who wait.
+    /// Repair damage, and serve waiting workers.
     Full,
     /// Nothing.
     Look,
@@ -118,7 +117,7 @@ impl Files {
         self.persist(Duty::Full, body)
     }
 
-    /// The same if nobody holds the lock; else `None`.
+    /// Runs a section if no process holds the lock; else returns `None`.
     pub(crate) fn section_if_free<T>(
         &self,
         mut body: impl FnMut(&mut Section<'_>) -> Result<T, Stop>,
@@ -138,7 +137,8 @@ impl Files {
         }
     }
 
-    /// The same for those who only look: no task changes, but what others did is numbered.
+    /// Runs a section for a caller that only reads: no task changes, but changes of other tools get
+    /// numbers.
     pub(crate) fn observe<T>(
         &self,
         body: impl FnMut(&mut Section<'_>) -> Result<T, Stop>,
@@ -195,7 +195,7 @@ impl Files {
             self.create_dirs()?;
         }
         match take(live) {
-            // Deleted under us.
+            // Another process deleted it.
             Err(StoreError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
                 self.create_dirs()?;
                 Ok(take(live)?)
@@ -206,7 +206,8 @@ impl Files {
 
     fn unlock(&self, live: &mut Live, duty: Duty) {
         live.lock.release();
-        // Who asked after we had looked, and before we let go, waits for nobody.
+        // A worker that asked after the read, and before the release of the lock, waits for no one
+        // else.
         if duty == Duty::Full
             && let Some(loaded) = live.loaded()
         {
@@ -242,7 +243,7 @@ impl Files {
         if duty == Duty::Full {
             section.serve();
         }
-        // What was repaired is to be kept and numbered even if the operation was refused.
+        // Repairs are to be kept and numbered even if the operation was refused.
         let finished = section.finish();
         section.tell_served();
         let value = result?;
@@ -250,7 +251,7 @@ impl Files {
         Ok((value, dirty))
     }
 
-    /// Looks at what this process knows, without the lock.
+    /// Reads the known state of this process, without the lock.
     pub(crate) fn peek<T>(
         &self,
         look: impl FnOnce(&mut Loaded) -> Result<T, BoardError>,
@@ -327,12 +328,12 @@ impl<'b> Section<'b> {
         Ok(entry)
     }
 
-    /// Reads a task whose check may have been changed behind our back, after settling that.
+    /// Reads a task whose check another tool may have changed, after settling that.
     fn read_disputed(&mut self, id: TaskId) -> Result<Entry, BoardError> {
         match self.settle_check(id) {
             Ok(()) => self.read(id),
             Err(Stop::Error(error)) => Err(error),
-            // Another tool is at it right now.
+            // Another tool is writing it right now.
             Err(Stop::Retry { .. }) => Err(BoardError::ChangedMeanwhile { id }),
         }
     }
@@ -356,7 +357,7 @@ impl<'b> Section<'b> {
         Ok(())
     }
 
-    /// Takes in what somebody may have done to the task with this id.
+    /// Reads changes that another tool may have made to the task with this id.
     pub(crate) fn take_in(&mut self, id: TaskId) -> Result<(), BoardError> {
         let draft = self.live.refresh(&self.files.dir, id, None)?;
         self.drafts.extend(draft);
@@ -389,7 +390,7 @@ impl<'b> Section<'b> {
         self.write_change(op, before, prepared, list)
     }
 
-    /// Puts the prepared file in the place of the one that was read as `before`.
+    /// Puts the prepared file in the place of the file that was read as `before`.
     pub(crate) fn write(
         &mut self,
         op: &'static str,
@@ -401,9 +402,8 @@ impl<'b> Section<'b> {
         self.write_held(op, before, prepared, held)
     }
 
-    /// Changes one task with its lock directory taken first, so that nobody can come in between;
-    /// for when that has happened. Its file is written, and synced, meanwhile: a few
-    /// milliseconds.
+    /// Changes one task with its lock directory taken first, so that no tool can come in between;
+    /// for when that has happened. Its file is written, and synced, meanwhile: a few milliseconds.
     pub(crate) fn write_at_once(
         &mut self,
         id: TaskId,
@@ -454,11 +454,11 @@ impl<'b> Section<'b> {
         Ok(())
     }
 
-    /// Whether the task's file is still the one that was read as `before`.
+    /// True if the task's file is still the file that was read as `before`.
     fn unchanged(&self, before: Version, held: Option<&HeldDirs>) -> Result<bool, StoreError> {
         let path = self.files.task_path(before.id);
         let Some(held) = held else {
-            // Without lock directories nobody but ccb writes here, and we hold its lock. A
+            // Without lock directories only ccb writes here, and this process holds its lock. A
             // person with an editor cannot be kept out; the stamp is as good as it gets.
             let stamp = std::fs::symlink_metadata(&path)
                 .ok()
@@ -469,7 +469,7 @@ impl<'b> Section<'b> {
         Ok(now == Some(before.fingerprint) && held.still_ours()?)
     }
 
-    /// Takes in what we did to task `id` by other means than [`Self::write`].
+    /// Reads this process's own change of task `id` by other means than [`Self::write`].
     pub(crate) fn note_changed(&mut self, op: &'static str, id: TaskId) -> Result<(), Stop> {
         let draft = self.live.refresh(&self.files.dir, id, Some(op))?;
         self.drafts.extend(draft);

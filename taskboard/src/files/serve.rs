@@ -1,8 +1,8 @@
-//! Whoever holds the list's lock gives tasks to everyone who waits for one.
+//! The holder of the list's lock gives tasks to every worker that waits for one.
 //!
-//! Passing a lock from process to process, and learning what the others did meanwhile, costs
-//! more than a claim itself. So a process that wants the next task writes that into its slot
-//! and takes the lock only if it is free. If not, the holder does it before it lets go.
+//! Passing a lock from process to process, and learning the others' changes, costs more than a
+//! claim itself. So a process that wants the next task writes that into its slot and takes the lock
+//! only if it is free. If not, the holder does it before it releases the lock.
 //!
 //! ```text
 //! worker            holder of the lock                      worker
@@ -12,12 +12,12 @@
 //!                   Done ─────────────────────────────────▶ syncs the directory
 //! ```
 //!
-//! Tasks that were offered are not offered to anybody else meanwhile, and are given away in
-//! order of rank, so that the outcome is one that a single process could have produced.
+//! A task on offer is not offered to another worker meanwhile, and tasks are given away in order of
+//! rank, so that the outcome is one that a single process could have produced.
 //!
-//! A worker that hears nothing for a while takes the lock and looks for itself. So it does not
-//! matter who dies when: an offer of a dead worker is dropped, and one that was being carried
-//! out is recognised by the file's fingerprint.
+//! A worker without an answer for a while takes the lock and reads the list itself. So any process
+//! may die at any time: an offer of a dead worker is dropped, and one that was being carried out is
+//! recognised by the file's fingerprint.
 
 use std::collections::HashSet;
 
@@ -36,15 +36,15 @@ use crate::format;
 use crate::id::TaskId;
 use crate::rules::claim::{ClaimRequest, in_progress, pickable, start};
 
-/// How long an offer keeps others from the task. Longer than a claim takes on a slow disk;
-/// what counts in the end is who writes first.
+/// Nanoseconds for which an offer keeps the task from others. Longer than a claim takes on a slow
+/// disk; the process that writes first gets the task.
 pub(crate) const OFFER_HOLDS_NS: i64 = 1_000_000_000;
 /// An offer that is older than this may be a dead worker's.
 const SUSPECT_NS: i64 = 50_000_000;
-/// Nobody else gets to do anything while the holder serves; so not too many at once.
+/// Maximum number of workers served at once; no other process can work while the holder serves.
 const AT_ONCE: usize = 64;
 
-/// Tasks that are on their way to somebody.
+/// Tasks on offer to workers.
 #[derive(Debug, Default)]
 pub(crate) struct Offered(Vec<(WorkerId, Choice)>);
 
@@ -62,12 +62,12 @@ impl Offered {
     }
 }
 
-/// What became of an offer.
+/// The outcome of an offer.
 #[derive(Debug, PartialEq)]
 enum Settled {
     Done,
     StartOver,
-    /// A better task is on its way to somebody else, who comes first.
+    /// A better task is on offer to another worker, which comes first.
     NotYet,
 }
 
@@ -75,7 +75,7 @@ impl Section<'_> {
     /// Does for waiting workers what can be done now.
     pub(crate) fn serve(&mut self) {
         if let Err(error) = self.serve_all() {
-            // They look for themselves when nobody answers.
+            // They read the list themselves if no answer comes.
             tracing::debug!(%error, "others could not be served");
         }
     }
@@ -85,7 +85,7 @@ impl Section<'_> {
         let mut synced = Vec::new();
         let mut offered = Offered::default();
         for (worker, slot) in self.live().slots.waiting()? {
-            // Until it is told, its slot shows what it asked for before.
+            // Until its answer is written, its slot shows its earlier question.
             if self.served.iter().any(|(other, _)| *other == worker) {
                 continue;
             }
@@ -117,7 +117,7 @@ impl Section<'_> {
         Ok(())
     }
 
-    /// What is on its way to workers that live.
+    /// The offers to workers that live.
     pub(crate) fn offered(&mut self) -> Result<Offered, BoardError> {
         let mut offered = Offered::default();
         let own = self.live().slots.own_id();
@@ -170,12 +170,12 @@ impl Section<'_> {
         left_waiting: &mut Vec<WorkerId>,
     ) -> Result<(), BoardError> {
         if synced.is_empty() {
-            // Ranking looks at every task, which is most of what a command on a large board does.
+            // Ranking reads every task, which is most of the work of a command on a large board.
             return Ok(());
         }
         self.live().index.rank_all();
         synced.sort_by_key(|(_, offer)| std::cmp::Reverse(self.index().rank(offer.choice.id)));
-        // One that has to start over may be what another one waited for.
+        // Another worker may have waited for one that has to start over.
         loop {
             let left = synced.len();
             let mut waiting = Vec::new();
@@ -212,8 +212,8 @@ impl Section<'_> {
         Ok(())
     }
 
-    /// Carries out our own offer, where it is the next one. An error that `serve` would only
-    /// have passed over is ours here.
+    /// Carries out this process's own offer, if it is the next one. An error that `serve` would
+    /// skip is this process's own here.
     pub(crate) fn settle_own(&mut self) -> Result<(), Stop> {
         let Some(worker) = self.live().slots.own_id() else {
             return Ok(());
@@ -248,7 +248,7 @@ impl Section<'_> {
         };
         let (now, stamp) = (slim.fingerprint, slim.stamp);
         if now == offer.after {
-            // Whoever did it died before it could say so.
+            // The process that did it died before it could say so.
             return Ok(Settled::Done);
         }
         let path = self.files.staged_path(&offer.file);
@@ -301,19 +301,19 @@ impl Section<'_> {
         if !self.live().slots.is_alive(worker)? {
             return Ok(Some(Slot::Free));
         }
-        // Who writes at once needs no order among the slow ones: it simply comes first.
+        // A process that writes at once needs no order among the slow ones: it simply comes first.
         let reserved = if ask.durable {
             offered.ids()
         } else {
             HashSet::new()
         };
         let Some(id) = self.live().index.pick(&ask.agent, &reserved) else {
-            // Nothing is left, or all that is left is on its way to others: it is for the
-            // worker to find out which, and how long it wants to wait.
+            // No tasks are left, or the remaining ones are on offer to others: the worker finds out
+            // which, and decides how long to wait.
             return Ok(offered.0.is_empty().then_some(Slot::StartOver));
         };
         if ask.durable {
-            // The worker looks at the file, outside the lock.
+            // The worker reads the file, outside the lock.
             let before = self.index().get(id).map(|slim| slim.fingerprint);
             let choice = choose(id, before.unwrap_or_default(), ask.seen);
             offered.0.push((worker, choice));
@@ -352,7 +352,7 @@ impl Section<'_> {
         }))
     }
 
-    /// Tells those who were served, after what was done for them is in the log.
+    /// Answers the served workers, after their changes are in the log.
     pub(crate) fn tell_served(&mut self) {
         for (worker, slot) in std::mem::take(&mut self.served) {
             reached(fault::SERVE_LOGGED);
@@ -363,7 +363,7 @@ impl Section<'_> {
     }
 }
 
-/// Marks the task with this file as chosen now, for one that has read the log up to `seen`.
+/// Marks the task with this file as chosen now, for a worker that has read the log up to `seen`.
 pub(crate) fn choose(id: TaskId, before: u64, seen: u64) -> Choice {
     Choice {
         seen,

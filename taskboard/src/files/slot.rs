@@ -1,27 +1,27 @@
-//! What stands in one line of `.ccb/slots`, and how it is written.
+//! The content and format of one line of `.ccb/slots`.
 
 use serde::{Deserialize, Serialize};
 
 use crate::facts::LeaseTerm;
 use crate::id::TaskId;
 
-/// How long a worker's line is.
+/// Length of a worker's line in bytes.
 pub(crate) const LONG: usize = 256;
 
-/// What stands in a worker's line.
+/// The content of a worker's line.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) enum Slot {
-    /// The worker wants nothing.
+    /// The worker asks for nothing.
     #[default]
     Free,
-    /// It wants a task.
+    /// The worker asks for a task.
     Asked(Ask),
     /// A task was chosen for it; the worker writes and syncs the new file.
     Chosen(Choice),
     /// The file is on the disk and can take its place.
     Synced(Offer),
-    /// The task is being given to the worker. If whoever does it dies, the worker finds out
-    /// by the file whether it was done.
+    /// The task is being given to the worker. If the giving process dies, the worker can tell from
+    /// the file if it was done.
     Taking(Taken),
     /// The task is the worker's.
     Done(Taken),
@@ -32,7 +32,7 @@ pub(crate) enum Slot {
 /// A request for the next task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Ask {
-    /// How far in the log the worker has read.
+    /// The position up to which the worker has read the log.
     #[serde(skip)]
     pub(crate) seen: u64,
     pub(crate) agent: String,
@@ -40,12 +40,12 @@ pub(crate) struct Ask {
     pub(crate) durable: bool,
 }
 
-/// A task that nobody else is offered meanwhile.
+/// A task that is not on offer to another worker meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Choice {
-    /// How far in the log the worker has read.
+    /// The position up to which the worker has read the log.
     pub(crate) seen: u64,
-    /// When, by the machine's monotonic clock, in nanoseconds.
+    /// The time, by the machine's monotonic clock, in nanoseconds.
     pub(crate) since: i64,
     pub(crate) id: TaskId,
     /// The fingerprint of the task's file.
@@ -70,7 +70,7 @@ pub(crate) struct Taken {
     pub(crate) after: u64,
 }
 
-/// Whether a request with these words fits into a line.
+/// True if a request with these words fits into a line.
 pub(crate) fn fits(ask: &Ask) -> bool {
     encode(&Slot::Asked(ask.clone())).is_some()
 }

@@ -1,17 +1,16 @@
-//! What processes tell each other through `.ccb/slots`, a file of fixed-length lines.
+//! The messages between processes in `.ccb/slots`, a file of fixed-length lines.
 //!
-//! The first line is the mtime the list's directory had when a process last left it with
-//! everything in the index. If it has another one, something foreign happened. A word after it
-//! says that some edges are on one side only. The second
-//! line says how far the index file has come, so that not every process writes it. The third
-//! line says when somebody last looked at every file.
+//! The first line is the mtime the list's directory had when a process last left it with everything
+//! in the index. If the directory has another mtime, another tool changed it. A word after it says
+//! that some edges are on one side only. The second line says how far the index file has come, so
+//! that not every process writes it. The third line says when a process last read every file.
 //!
-//! Every other line belongs to one process at a time, the *worker* that holds the kernel lock
-//! on `.ccb/workers/<n>`. It says what the worker asks for, and whoever holds the list's lock
-//! answers there and wakes it (`.ccb/workers/<n>.wake`). See `serve` for the protocol.
+//! Every other line belongs to one process at a time, the *worker* that holds the kernel lock on
+//! `.ccb/workers/<n>`. It says what the worker asks for, and the holder of the list's lock answers
+//! there and wakes it (`.ccb/workers/<n>.wake`). See `serve` for the protocol.
 //!
-//! None of this decides anything: a line that is damaged, late or left by a dead process costs
-//! a moment, never a task.
+//! None of this decides anything: a line that is damaged, late or left by a dead process costs a
+//! moment, never a task.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -30,16 +29,16 @@ use crate::files::slot::{Choice, LONG, Slot, decode, encode};
 
 /// Of the lines of the header.
 const SHORT: usize = 32;
-/// How many bytes the header has.
+/// Length of the header in bytes.
 const HEADER: usize = 3 * SHORT;
-/// More processes than this at once have to ask without a slot.
+/// Maximum number of workers; further processes have to ask without a slot.
 const WORKERS: usize = 256;
 
 /// Says that some edges are on one side only.
 const HALVES: &str = "halves";
 
-/// The directory's mtime when it was last left in order with every edge on both sides; for those
-/// who take no lock and make no file.
+/// The directory's mtime when it was last left in order with every edge on both sides; for readers
+/// that take no lock and make no file.
 pub(crate) fn settled_whole(ours: &Path) -> Option<i64> {
     let mut line = [0; SHORT];
     let count = File::open(ours.join("slots"))
@@ -60,13 +59,13 @@ pub(crate) struct Slots {
     path: PathBuf,
     file: File,
     workers: PathBuf,
-    /// Ours, once we needed one.
+    /// The slot of this process; `None` until it needs one.
     own: Option<Own>,
-    /// What we have seen of others.
+    /// The known state of other workers.
     others: Vec<Peer>,
-    /// Whom we looked at last and left waiting, because it is not their turn.
+    /// The workers that were read last and left waiting, because it is not their turn.
     left_waiting: Vec<WorkerId>,
-    /// Whose lines we have changed.
+    /// The workers whose lines this process has changed.
     answered: Vec<WorkerId>,
     buffer: Vec<u8>,
 }
@@ -76,7 +75,7 @@ struct Own {
     id: WorkerId,
     _lock: FileLock,
     bell: Arc<Bell>,
-    /// A thread of ours waits to be woken.
+    /// True if a thread of this process waits for its bell.
     asleep: bool,
 }
 
@@ -114,7 +113,7 @@ impl Slots {
         self.write(0, SHORT, &format!("{mtime_ns} {word}"))
     }
 
-    /// Up to where in the log somebody has written the index file.
+    /// The position in the log up to which the index file is written.
     pub(crate) fn indexed(&self) -> Result<Option<u64>, BoardError> {
         self.number(SHORT)
     }
@@ -123,8 +122,7 @@ impl Slots {
         self.write(SHORT, SHORT, &offset.to_string())
     }
 
-    /// Whether somebody has looked at every file since `start`, by the machine's monotonic
-    /// clock.
+    /// True if a process has read every file since `start`, by the machine's monotonic clock.
     pub(crate) fn scanned_since(&self, start: i64) -> Result<bool, BoardError> {
         let scanned: Option<i64> = self.number(2 * SHORT)?;
         // A time in the future is from before the machine was started.
@@ -135,8 +133,8 @@ impl Slots {
         self.write(2 * SHORT, SHORT, &monotonic_ns.to_string())
     }
 
-    /// Makes this process a worker, if it can be. The caller holds the list's lock, so nobody
-    /// takes what the last worker with the same number left for ours.
+    /// Makes this process a worker, if it can be. The caller holds the list's lock, so no process
+    /// takes the lines that the last worker with the same number left for this one's.
     pub(crate) fn register(&mut self) -> Result<bool, BoardError> {
         if self.own.is_none() {
             create_private_dir(&self.workers)?;
@@ -160,12 +158,12 @@ impl Slots {
         Ok(self.own.is_some())
     }
 
-    /// Which worker this process is.
+    /// The number of this worker; `None` if the process has no slot.
     pub(crate) fn own_id(&self) -> Option<WorkerId> {
         self.own.as_ref().map(|own| own.id)
     }
 
-    /// Our own line; free if we have none.
+    /// This process's own line; free if it has none.
     pub(crate) fn own(&self) -> Result<Slot, BoardError> {
         let Some(own) = &self.own else {
             return Ok(Slot::Free);
@@ -182,7 +180,7 @@ impl Slots {
         }
     }
 
-    /// What a thread of ours that goes to sleep waits for.
+    /// The bell that a sleeping thread of this process waits for.
     pub(crate) fn fall_asleep(&mut self) -> Option<Arc<Bell>> {
         let own = self.own.as_mut()?;
         own.asleep = true;
@@ -195,13 +193,14 @@ impl Slots {
         }
     }
 
-    /// These cannot be helped now; who gets done what they wait for will.
+    /// Leaves workers waiting that cannot be served now; the process that changes what they wait
+    /// for will serve them.
     pub(crate) fn leave_waiting(&mut self, workers: Vec<WorkerId>) {
         self.left_waiting = workers;
     }
 
-    /// The worker that could be served, was not there when we last looked, and has read the
-    /// log farthest; and how far that is.
+    /// The worker that could be served, was not there at the last read, and has read the log
+    /// farthest; and its position.
     pub(crate) fn somebody_waits(&mut self) -> Option<(WorkerId, u64)> {
         let left = std::mem::take(&mut self.left_waiting);
         let found = self.read_all().ok().and_then(|lines| {
@@ -216,7 +215,7 @@ impl Slots {
         found
     }
 
-    /// The lines of all workers that wait, for somebody else or for their disk.
+    /// The lines of all workers that wait, for another process or for their disk.
     pub(crate) fn waiting(&mut self) -> Result<Vec<(WorkerId, Slot)>, BoardError> {
         let lines = self.read_all()?;
         Ok(lines
@@ -225,8 +224,8 @@ impl Slots {
             .collect())
     }
 
-    /// Whether nobody is still preparing what was chosen before our own; those probably come
-    /// first.
+    /// True if no worker is still preparing a task that was chosen before this process's own; those
+    /// probably come first.
     pub(crate) fn own_comes_first(&mut self, own: Choice) -> Result<bool, BoardError> {
         let lines = self.read_all()?;
         let since = format!("{:016x}", own.since).into_bytes();
@@ -235,7 +234,7 @@ impl Slots {
         Ok(!lines.map(|(_, line)| line).any(earlier))
     }
 
-    /// How far in the log those have read who are in the middle of a claim, at most.
+    /// The highest position in the log that the workers in the middle of a claim have read.
     pub(crate) fn others_have_seen(&mut self) -> Result<u64, BoardError> {
         let own = self.own_id();
         let lines = self.read_all()?.filter(|(id, _)| Some(*id) != own);
@@ -263,8 +262,8 @@ impl Slots {
         self.write(offset, LONG, &text)
     }
 
-    /// Writes into another worker's line, which is woken when the lock is released: woken
-    /// earlier it would only take the processor from us.
+    /// Writes into another worker's line; the worker is woken when the lock is released, because
+    /// earlier it would only take the processor from this process.
     pub(crate) fn answer(&mut self, id: WorkerId, slot: &Slot) -> Result<(), BoardError> {
         self.set(id, slot)?;
         self.answered.push(id);
@@ -277,7 +276,7 @@ impl Slots {
         }
     }
 
-    /// Whether the worker's process lives.
+    /// True if the worker's process lives.
     pub(crate) fn is_alive(&mut self, id: WorkerId) -> Result<bool, BoardError> {
         if self.own_id() == Some(id) {
             return Ok(true);
@@ -339,7 +338,7 @@ impl Slots {
     }
 }
 
-/// How far in the log the worker with this line has read.
+/// The position up to which the worker with this line has read the log.
 fn seen(line: &[u8]) -> Option<u64> {
     let digits = std::str::from_utf8(line.get(1..17)?).ok()?;
     u64::from_str_radix(digits, 16).ok()

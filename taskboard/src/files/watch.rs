@@ -19,7 +19,7 @@ struct Followed<'f> {
     files: &'f Files,
     hints: DirWatch,
     reader: ChangeReader,
-    /// Where something may have happened that is not in the log.
+    /// The places with possible changes that are not in the log.
     look: Look,
 }
 
@@ -40,13 +40,13 @@ impl Files {
         }))
     }
 
-    /// Looks at every file and gives numbers to what other tools did. Returns the last one.
+    /// Reads every file and gives numbers to the changes of other tools. Returns the last one.
     pub(crate) fn number_foreign_changes(&self) -> Result<u64, BoardError> {
         self.observe(|section| Ok(section.scan(&HashMap::new())?))?;
         self.observe(|section| Ok(section.live().seq()))
     }
 
-    /// Whether the files of these tasks are as this process has last seen them; takes no lock.
+    /// True if the files of these tasks are as this process has last seen them; takes no lock.
     fn knows(&self, ids: &[TaskId]) -> Result<bool, BoardError> {
         let dir = &self.dir;
         let known = self.peek(|live| Ok(ids.iter().all(|id| live.knows(dir, *id))))?;
@@ -70,7 +70,7 @@ impl Feed for Followed<'_> {
         if !changes.is_empty() {
             return Ok(changes);
         }
-        // Nothing of ours. Perhaps something of other tools, which no process has noticed yet.
+        // No change by ccb. Perhaps something of other tools, which no process has noticed yet.
         match std::mem::take(&mut self.look) {
             Look::At(names) => {
                 let ids = tasks_among(&names);
@@ -113,7 +113,7 @@ mod tests {
     use crate::board::{Board, Watch};
     use crate::{BoardOptions, NewTask};
 
-    /// Waits for the next changes as somebody who follows the list does.
+    /// Waits for the next changes as a follower of the list does.
     fn next(watch: &mut Watch<'_>) -> Vec<(TaskId, bool)> {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {

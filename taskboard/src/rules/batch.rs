@@ -12,20 +12,20 @@ use crate::rules::cycles::cycle_with;
 use crate::rules::index::Index;
 use crate::task::{Status, Task, check_description, check_line};
 
-/// What a task is to be.
+/// The fields of a task to create.
 #[derive(Debug, Clone, Default)]
 pub struct NewTask {
-    /// A name by which other tasks of the same batch can refer to it.
+    /// A name by which other tasks of the same batch can refer to it; `None` without one.
     pub key: Option<String>,
-    /// What is to be done, in one line.
+    /// The goal, in one line.
     pub subject: String,
     /// The details.
     pub description: String,
-    /// The subject as an activity.
+    /// The subject as an activity; `None` without one.
     pub active_form: Option<String>,
-    /// What it waits for.
+    /// The tasks it waits for.
     pub blocked_by: Vec<Reference>,
-    /// What waits for it.
+    /// The tasks that wait for it.
     pub blocks: Vec<Reference>,
     /// Anything else; `ccb` may hold `priority`, `run`, `agent`, `verify`, `paths` and `needs`, and
     /// `ccb.verify` is the same as `verify` there.
@@ -35,7 +35,7 @@ pub struct NewTask {
 /// Another task, existing or of the same batch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reference {
-    /// One that is on the board.
+    /// A task on the board.
     Id(TaskId),
     /// One of the batch.
     Key(String),
@@ -143,7 +143,7 @@ impl<'n> Batch<'n> {
             .collect()
     }
 
-    /// The tasks on the board that the batch refers to; `true` with those that are to wait for it.
+    /// The tasks on the board that the batch refers to; `true` for those that are to wait for it.
     pub(crate) fn existing(&self) -> impl Iterator<Item = (TaskId, bool)> {
         self.0.iter().flat_map(|resolved| {
             let before = resolved.blocked_by.iter().map(|target| (target, false));

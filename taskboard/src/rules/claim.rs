@@ -6,14 +6,14 @@ use crate::id::TaskId;
 use crate::rules::index::Index;
 use crate::task::{Status, Task};
 
-/// Who wants a task, and on what terms.
+/// The agent that wants a task, and its terms.
 #[derive(Debug, Clone)]
 pub struct ClaimRequest {
     /// The agent that will own it.
     pub agent: String,
-    /// Refuse if the agent has other unfinished work.
+    /// True if the claim is refused while the agent has other unfinished work.
     pub check_busy: bool,
-    /// How the claim can end without the agent.
+    /// The end of the claim without the agent; `None` if there is none.
     pub lease: Option<LeaseTerm>,
 }
 
@@ -31,7 +31,7 @@ impl ClaimRequest {
 /// A task that is now the caller's.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claimed {
-    /// As it is now.
+    /// The claimed task.
     pub task: Task,
     /// To be shown with every later write, if the claim has a lease.
     pub token: Option<u64>,
@@ -44,13 +44,13 @@ impl Claimed {
     }
 }
 
-/// What keeps an agent from taking a task that is not its own yet.
+/// The rule that keeps an agent from taking a task that is not its own yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Busy {
-    /// Anything unfinished it owns: whoever names a task should first do what is assigned.
+    /// Any unfinished task it owns: an agent that names a task should first do its assigned tasks.
     OwnsUnfinished,
-    /// What it is working on: `next` hands out assigned tasks first anyway, and one that is
-    /// blocked must not keep its owner idle.
+    /// A task in progress: `next` hands out assigned tasks first anyway, and one that is blocked
+    /// must not keep its owner idle.
     IsWorking,
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn in_progress(index: &Index, agent: &str, except: Option<TaskId>) ->
         .collect()
 }
 
-/// Whether `next` may give this task to the agent.
+/// True if `next` may give this task to the agent.
 pub(crate) fn pickable(index: &Index, id: TaskId, agent: &str) -> bool {
     let owner = index.get(id).and_then(|slim| slim.owner.as_deref());
     index.may_start(id) && owner.is_none_or(|owner| owner == agent)

@@ -10,10 +10,10 @@ use crate::rules::needs::Edited;
 use crate::rules::ready::Dependencies;
 use crate::task::{Status, Task};
 
-/// What completing a task brought about.
+/// The effect of completing a task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Completed {
-    /// As it is now.
+    /// The completed task.
     pub task: Task,
     /// Tasks that can start now and could not before.
     pub unblocked: Vec<TaskId>,
@@ -77,7 +77,7 @@ pub(crate) fn finish(
     Ok(Edited::new("complete", task))
 }
 
-/// What waited for `id` alone: it was open until now, so nothing that waits for it could
+/// The tasks that waited for `id` alone: it was open until now, so no task that waits for it could
 /// start before.
 pub(crate) fn unblocked(index: &Index, id: TaskId) -> Vec<TaskId> {
     let mut ids: Vec<TaskId> = index

@@ -5,8 +5,8 @@ use petgraph::graphmap::DiGraphMap;
 
 use crate::id::TaskId;
 
-/// Groups of tasks in a circle of `edges`, counting only those that are open: a completed
-/// task holds nobody up.
+/// Groups of tasks in a circle of `edges`, counting only those that are open: a completed task
+/// blocks no other.
 pub(crate) fn cycles(
     edges: &DiGraphMap<TaskId, ()>,
     is_open: impl Fn(TaskId) -> bool,

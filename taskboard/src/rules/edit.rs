@@ -1,4 +1,4 @@
-//! What is to change in a task.
+//! The changes to a task.
 
 use serde_json::{Map, Value};
 
@@ -11,18 +11,19 @@ use crate::rules::index::Index;
 use crate::rules::ready::Dependencies;
 use crate::task::{Status, Task, check_description, check_line};
 
-/// What is to change; everything left out stays.
+/// The changes to a task; everything left out stays.
 #[derive(Debug, Clone, Default)]
 pub struct Update {
-    /// A new subject.
+    /// A new subject; `None` keeps the old one.
     pub subject: Option<String>,
-    /// A new description.
+    /// A new description; `None` keeps the old one.
     pub description: Option<String>,
     /// A new activity text; the inner `None` removes it.
     pub active_form: Option<Option<String>>,
     /// A new owner; the inner `None` gives the task back.
     pub owner: Option<Option<String>>,
-    /// A new status. `in_progress` is a claim, `completed` a completion, with their rules.
+    /// A new status; `None` keeps the old one. `in_progress` is a claim, `completed` a completion,
+    /// with their rules.
     pub status: Option<Status>,
     /// Merged into the metadata; `null` removes a key.
     pub metadata: Map<String, Value>,
@@ -30,9 +31,9 @@ pub struct Update {
     pub add_blocks: Vec<TaskId>,
     /// More tasks this one waits for.
     pub add_blocked_by: Vec<TaskId>,
-    /// What ends the claim, where the new status is one.
+    /// The end of the claim, if the new status is one.
     pub lease: Option<LeaseTerm>,
-    /// Refuse such a claim if the agent works on something else.
+    /// True if such a claim is refused while the agent works on another task.
     pub one_at_a_time: bool,
 }
 
@@ -81,9 +82,9 @@ impl Update {
 
     /// Adds the new edges to this task's side; says which of the new blockers are open.
     ///
-    /// Both directions stand in the one file, so the change is still one rename. The other
-    /// sides follow; until then everybody takes the union, and the next change of the board
-    /// completes them.
+    /// Both directions stand in the one file, so the change is still one rename. The other sides
+    /// follow; until then every reader takes the union, and the next change of the board completes
+    /// them.
     pub(crate) fn link(&self, index: &Index, task: &mut Task) -> Result<Vec<TaskId>, BoardError> {
         if self.add_blocks.is_empty() && self.add_blocked_by.is_empty() {
             return Ok(Vec::new());

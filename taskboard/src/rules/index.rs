@@ -1,8 +1,8 @@
-//! What has to be known of every task to decide about any of them.
+//! The facts about every task that a decision about any of them needs.
 //!
-//! A few fields per task, without its texts, and what follows from them: who waits for whom,
-//! what is ready, who owns what. It is the same whether it was built from the files (by a
-//! reader), loaded from disk, or kept up to date from the change log (by a lock section).
+//! A few fields per task, without its texts, and their consequences: the edges, the ready tasks,
+//! the owners. It is the same whether it was built from the files (by a reader), loaded from disk,
+//! or kept up to date from the change log (by a lock section).
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap, HashSet};
@@ -21,17 +21,17 @@ use crate::task::{Status, Task};
 pub(crate) struct Slim {
     pub(crate) status: Status,
     pub(crate) owner: Option<Box<str>>,
-    /// Why it is parked, if it is.
+    /// The reason why it is parked; `None` if it is not.
     pub(crate) parked: Option<Box<str>>,
     pub(crate) internal: bool,
-    /// It checks something: has a `verify`, or says so in its subject.
+    /// True if the task checks something: it has a `verify`, or its subject says so.
     pub(crate) checks: bool,
     pub(crate) priority: i64,
     pub(crate) blocked_by: Box<[TaskId]>,
     pub(crate) blocks: Box<[TaskId]>,
-    /// When its lease ends by itself, if it has one that does.
+    /// The end of its lease, if it has one that ends without help.
     pub(crate) lease_end: Option<i64>,
-    /// The run that holds its lease.
+    /// The run that holds its lease; `None` without one.
     pub(crate) run: Option<Box<str>>,
     /// Of the file's bytes.
     pub(crate) fingerprint: u64,
@@ -63,8 +63,8 @@ impl Slim {
     }
 }
 
-/// Ready tasks by rank: mostly those of one moment, sorted, which is cheaper to work off than
-/// a heap, and those that became ready since.
+/// Ready tasks by rank: mostly those of one moment, sorted, which is cheaper to consume than a
+/// heap, and those that became ready since.
 #[derive(Debug, Default)]
 struct Ready {
     sorted: Vec<Rank>,
@@ -107,18 +107,18 @@ pub(crate) struct Index {
     unreadable: BTreeMap<TaskId, Stamp>,
     /// Edges that only one of their two tasks names, as (blocker, dependent).
     half_edges: BTreeSet<(TaskId, TaskId)>,
-    /// Tasks that name one that is not there.
+    /// Tasks that name a task that does not exist.
     mentions: HashMap<TaskId, BTreeSet<TaskId>>,
-    /// Leases that end by themselves, soonest first.
+    /// Leases that end without help, soonest first.
     leases: BTreeSet<(i64, TaskId)>,
     /// Pending tasks with an owner, by owner.
     assigned: Owners,
-    /// How many tasks that are shown in lists are not completed.
+    /// Number of tasks shown in lists that are not completed.
     open: usize,
-    /// Lengths of chains longer than one; computed when needed, dropped when edges change.
+    /// Lengths of chains longer than one; computed when needed, `None` after edges change.
     chains: Option<HashMap<TaskId, usize>>,
-    /// At least all ready tasks; what is no longer ready, or ranks differently by now, is
-    /// thrown out when it comes up.
+    /// At least all ready tasks; an entry that is no longer ready, or ranks differently by now, is
+    /// dropped when it comes up.
     ready: Option<Ready>,
 }
 
@@ -166,8 +166,8 @@ impl Index {
             Some(old) => old.blocked_by != slim.blocked_by || old.blocks != slim.blocks,
             None => !slim.blocked_by.is_empty() || !slim.blocks.is_empty(),
         };
-        // Chains consist of unfinished tasks. One whose blockers are all completed is at the
-        // beginning of its chains, so completing it shortens nobody else's.
+        // Chains consist of unfinished tasks. A task whose blockers are all completed is at the
+        // beginning of its chains, so completing it shortens no other task's.
         let was_open = old.as_ref().is_none_or(Slim::is_open);
         let ends_chain =
             was_open != slim.is_open() && slim.blocked_by.iter().any(|b| self.is_open(*b));
@@ -177,7 +177,7 @@ impl Index {
             self.ready = None;
         }
         self.count(id, &slim);
-        // A task that somebody works on is not ready, and neither is what waits for it.
+        // A task in progress is not ready, and neither are the tasks that wait for it.
         let started = slim.status == Status::InProgress;
         match self.entries.get_mut(&id) {
             Some(place) => **place = slim,
@@ -185,7 +185,7 @@ impl Index {
                 self.entries.insert(id, Box::new(slim));
             }
         }
-        // Whoever named it while it was not there, and whoever it no longer names.
+        // The tasks that named it while it did not exist, and the tasks it no longer names.
         let mut others = BTreeSet::new();
         if !self.mentions.is_empty() {
             others = self.mentions.remove(&id).unwrap_or_default();
@@ -237,7 +237,7 @@ impl Index {
         index
     }
 
-    /// The task's file is gone.
+    /// Removes a task whose file is gone.
     pub(crate) fn remove(&mut self, id: TaskId) {
         self.unreadable.remove(&id);
         let Some(old) = self.forget(id) else { return };
@@ -349,18 +349,18 @@ impl Index {
             .chain(half.filter(move |to| !named.contains(to)))
     }
 
-    /// Whether it is pending and nothing stands in its way.
+    /// True if it is pending and nothing stands in its way.
     pub(crate) fn may_start(&self, id: TaskId) -> bool {
         self.get(id)
             .is_some_and(|slim| self.can_start(id, slim.status, slim.parked.is_some()))
     }
 
-    /// Whether anybody may claim it now.
+    /// True if any agent may claim it now.
     pub(crate) fn is_ready(&self, id: TaskId) -> bool {
         self.get(id).is_some_and(|slim| slim.owner.is_none()) && self.may_start(id)
     }
 
-    /// What stands in the way of starting `id`, in the order the rules name it.
+    /// The reason why `id` cannot start, in the order the rules name them; `None` if it can.
     pub(crate) fn start_obstacle(&self, id: TaskId) -> Option<Refusal> {
         let open = self.open_blockers(id);
         if !open.is_empty() {
@@ -372,7 +372,7 @@ impl Index {
         })
     }
 
-    /// What `agent` is working on. Looks at every task.
+    /// The tasks that `agent` is working on. Reads every task.
     pub(crate) fn working_on(&self, agent: &str) -> impl Iterator<Item = TaskId> {
         let its = move |slim: &Slim| {
             slim.status == Status::InProgress && slim.owner.as_deref() == Some(agent)
@@ -382,7 +382,7 @@ impl Index {
             .map(|(id, _)| id)
     }
 
-    /// What waits for `agent` to begin with it.
+    /// The assigned tasks that `agent` has not started.
     pub(crate) fn assigned_to(&self, agent: &str) -> impl Iterator<Item = TaskId> {
         self.assigned.get(agent).into_iter().flatten().copied()
     }
@@ -396,7 +396,7 @@ impl Index {
             .collect()
     }
 
-    /// Whether nothing is left to do.
+    /// True if nothing is left to do.
     pub(crate) fn all_completed(&self) -> bool {
         self.open == 0 && self.unreadable.is_empty()
     }

@@ -9,7 +9,7 @@ use crate::task::Task;
 /// A backend may call it again before it makes the change.
 pub(crate) type Edit<'a> = &'a mut dyn FnMut(&Index, &Task, i64) -> Result<Edited, BoardError>;
 
-/// What a change makes of a task.
+/// The result of a change of a task.
 pub(crate) struct Edited {
     /// For the history.
     pub(crate) op: &'static str,
@@ -22,11 +22,11 @@ impl Edited {
     }
 }
 
-/// What an edit has to know besides the task and what it waits for. Files are in the index anyway; a
-/// database is asked for it.
+/// The facts that an edit needs besides the task and its blockers. With files they are in the index
+/// anyway; a database is asked for them.
 #[derive(Debug, Default)]
 pub(crate) struct Needs<'a> {
-    /// Everything unfinished that this agent has. Nothing of it may change meanwhile.
+    /// The agent whose unfinished tasks must not change meanwhile; `None` if that does not matter.
     pub(crate) agent: Option<&'a str>,
     /// Edges that are to be made, as (blocker, dependent). The backend writes both sides.
     pub(crate) edges: Vec<(TaskId, TaskId)>,
@@ -38,7 +38,7 @@ impl<'a> Needs<'a> {
         Self::default()
     }
 
-    /// Whether `agent` is busy, if that is to be checked.
+    /// True if `agent` is busy, if that is to be checked.
     pub(crate) fn busy(check: bool, agent: &'a str) -> Self {
         Self {
             agent: check.then_some(agent),

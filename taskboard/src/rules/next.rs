@@ -8,22 +8,22 @@ use crate::task::{Status, Task};
 /// The answer to "give me something to do".
 #[derive(Debug, Clone, PartialEq)]
 pub enum Next {
-    /// This.
+    /// The agent has this task now.
     Claimed(Box<Claimed>),
-    /// Nothing now.
+    /// No task can be claimed now.
     Nothing(Nothing),
     /// Finish this first.
     Busy(Vec<TaskId>),
 }
 
 store::words! {
-    /// Why there is nothing to do.
+    /// The reasons why no task can be handed out.
     pub enum Nothing {
         /// Every task is completed (or there is none).
         AllDone = "all_done",
-        /// What is left is being worked on, blocked, parked or assigned to others.
+        /// The remaining tasks are in progress, blocked, parked or assigned to others.
         NothingReady = "nothing_ready",
-        /// What is left waits for itself in a circle.
+        /// The remaining tasks wait for each other in a circle.
         Cycle = "cycle",
     }
 }
@@ -35,7 +35,7 @@ impl Next {
     }
 }
 
-/// Why no task of the board can be handed out.
+/// The reason why no task of the board can be handed out.
 pub(crate) fn why_nothing(index: &Index) -> Nothing {
     if index.all_completed() {
         Nothing::AllDone

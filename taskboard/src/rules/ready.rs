@@ -1,5 +1,5 @@
-//! Which tasks can be started, and in what order: the rules, once, for the board and for whoever
-//! schedules its tasks.
+//! The tasks that can start, and their order: the rules, once, for the board and for the scheduler
+//! of its tasks.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -16,10 +16,10 @@ pub fn rank(id: TaskId, priority: i64, chain: usize) -> Rank {
     (priority, chain, Reverse(id))
 }
 
-/// Who waits for whom.
+/// The edges between tasks.
 pub trait Dependencies {
-    /// Whether others have to wait for it. A task that is not there is resolved; one that cannot
-    /// be read is not.
+    /// True if tasks that it blocks have to wait. A missing task is resolved; an unreadable one is
+    /// not.
     fn is_open(&self, id: TaskId) -> bool;
 
     /// Every task others have to wait for.
@@ -35,14 +35,14 @@ pub trait Dependencies {
         open
     }
 
-    /// Whether a task with this status can be started: pending, not parked, and nothing it waits
+    /// True if a task with this status can be started: pending, not parked, and nothing it waits
     /// for is open.
     fn can_start(&self, id: TaskId, status: Status, parked: bool) -> bool {
         status == Status::Pending && !parked && !self.blockers(id).any(|it| self.is_open(it))
     }
 
-    /// For every open task, the length of the longest chain of open tasks that starts with it.
-    /// What leads into a cycle counts as a chain up to the cycle.
+    /// For every open task, the length of the longest chain of open tasks that starts with it. A
+    /// path into a cycle counts as a chain up to the cycle.
     fn chains(&self) -> HashMap<TaskId, usize> {
         let mut chains: HashMap<TaskId, usize> = self.open().map(|id| (id, 1)).collect();
         let mut waiting: HashMap<TaskId, usize> = HashMap::new();
@@ -54,7 +54,7 @@ pub trait Dependencies {
         if waiting.is_empty() {
             return chains;
         }
-        // Backwards from the tasks nobody waits for, so that no recursion is needed.
+        // Backwards from the tasks that block no other, so that no recursion is needed.
         let last = chains.keys().filter(|id| !waiting.contains_key(id));
         let mut done: Vec<TaskId> = last.copied().collect();
         while let Some(id) = done.pop() {

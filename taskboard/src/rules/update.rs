@@ -9,7 +9,7 @@ use crate::rules::needs::Edited;
 use crate::task::{Status, Task};
 
 impl Update {
-    /// What the task is to be, if the rules allow it.
+    /// The task's new state, if the rules allow it.
     pub(crate) fn apply(
         &self,
         index: &Index,
@@ -39,13 +39,13 @@ impl Update {
                 "claim"
             }
             Some(Status::Pending) => {
-                // A completed task is nobody's any more; anyone may open it again.
+                // A completed task has no owner any more; any caller may open it again.
                 if before.status != Status::Completed {
                     caller.check_owner(before)?;
                 }
                 task.make_pending();
                 if before.parked().is_some() {
-                    // Somebody has acted: what failed before does not count any more.
+                    // A caller has acted: earlier failures do not count any more.
                     task.forget_attempts();
                 }
                 task.owner = self.owner.clone().flatten();
@@ -80,7 +80,7 @@ fn change_owner(
             task.make_pending();
             return Ok("release");
         }
-        // Taken from somebody who was working on it: the new owner has not begun.
+        // Taken from an agent that was working on it: the new owner has not begun.
         (Some(_), Status::InProgress) if task.owner.is_some() => {
             task.make_pending();
             task.owner.clone_from(new);

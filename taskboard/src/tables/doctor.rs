@@ -19,8 +19,8 @@ const RIGHT: &str = "WITH moved AS (UPDATE @.tasks t SET open_blockers = (SELECT
     WHERE t.list = $1 AND t.id = ANY($2) RETURNING t.*)";
 
 impl Tables {
-    /// Looks for trouble, and with `fix` counts again what is counted wrong. Only ccb writes here, so
-    /// there is nothing to find unless another program did, or ccb has a bug.
+    /// Searches for damage, and with `fix` corrects wrong counts. Only ccb writes here, so there is
+    /// nothing to find unless another program wrote, or ccb has a bug.
     pub(super) fn examine(&self, fix: bool) -> Result<Vec<Finding>, BoardError> {
         if !self.exists() {
             return Ok(Vec::new());

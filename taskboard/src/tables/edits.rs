@@ -1,4 +1,4 @@
-//! What the changes of a board load and write besides the task they are about.
+//! The rows that the changes of a board load and write besides their task.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ impl Visit<'_> {
         self.load_below(&waiting)
     }
 
-    /// Loads what an edit has to know besides the task and its blockers.
+    /// Loads the facts that an edit needs besides the task and its blockers.
     pub(super) fn load_for(&mut self, needs: &Needs<'_>) -> Result<(), BoardError> {
         if let Some(agent) = needs.agent {
             let held = "owner = $2 AND owner IS NOT NULL AND status < 2";
@@ -34,7 +34,7 @@ impl Visit<'_> {
         self.load_below(&dependents)
     }
 
-    /// What of these can start now, lowest first.
+    /// The tasks among these that can start now, lowest first.
     pub(super) fn startable(&self, ids_: &[TaskId]) -> Result<Vec<TaskId>, BoardError> {
         if ids_.is_empty() {
             return Ok(Vec::new());
@@ -47,8 +47,7 @@ impl Visit<'_> {
         Ok(ids(self.session, self.session.column(&row, "ids")?)?)
     }
 
-    /// How many tasks are shown, and whether one of all checks something; nothing while one that
-    /// is shown is open.
+    /// Number of tasks shown, and true if any task has a check; `None` while a shown task is open.
     pub(super) fn finished(&self) -> Result<Option<(usize, bool)>, BoardError> {
         let row = self.session.query_one(
             "SELECT @.anything_open($1) AS open",

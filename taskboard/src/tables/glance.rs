@@ -1,4 +1,4 @@
-//! A list in a database that is looked at again and again.
+//! A list in a database that a view reads again and again.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ use super::Tables;
 /// The database is asked no more often than this, in ms.
 const EVERY: i64 = 200;
 
-/// What was seen of a list, kept up to date from its history.
+/// The state of a list at the last read, kept up to date from its history.
 #[derive(Debug)]
 pub(super) struct Seen {
     tables: Tables,
     known: BTreeMap<TaskId, Entry>,
-    /// The last change that is taken in; none before the first look.
+    /// The last change that was read; `None` before the first read.
     last: Option<u64>,
     asked: Option<i64>,
     /// Changes that were taken in, for the caller that asks what was done.
@@ -45,7 +45,7 @@ impl Seen {
             self.known.insert(task.id, Entry::of(task.clone()));
         }
         self.last = Some(last);
-        // As far as it goes back.
+        // As far as the history goes back.
         let mut since = self.tables.first()?.saturating_sub(1);
         while since < last {
             let changes = self.tables.changes_since(since)?;

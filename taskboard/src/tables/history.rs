@@ -1,8 +1,8 @@
 //! The numbered history of a list.
 //!
-//! Promised: the numbers of a list count up by one, whoever follows them sees every change once,
-//! and the changes of one task come in the order in which they were made. Of changes of different
-//! tasks made at the same time either may come first.
+//! Promised: the numbers of a list count up by one, a follower sees every change once, and the
+//! changes of one task come in the order in which they were made. Of changes of different tasks
+//! made at the same time either may come first.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use crate::history::Change;
 use super::rows::{COLUMNS, id, task};
 use super::{Tables, channel, retention};
 
-/// How many changes are read at once.
+/// Maximum number of changes read at once.
 const AT_ONCE: i64 = 1_000;
 
 /// Follows a list in a database.
@@ -25,7 +25,7 @@ struct Followed<'t> {
     tables: &'t Tables,
     listener: Listener,
     last: u64,
-    /// When to forget what is old.
+    /// The time of the next deletion of old rows.
     prune_at: Instant,
 }
 
@@ -56,7 +56,7 @@ impl Tables {
     pub(super) fn follow(&self, since: Option<u64>) -> Result<Box<dyn Feed + '_>, BoardError> {
         let schema = channel(self.database.settings().schema());
         let mut listener = self.database.listen(&schema);
-        // First listen, then look: what comes in between is heard.
+        // First listen, then read: a notification in between arrives.
         listener.prepare();
         let last = self.last()?;
         let since = since.unwrap_or(last);

@@ -1,4 +1,4 @@
-//! What a change of one task means for those it waits for and those that wait for it.
+//! The effect of a change of one task on its blockers and on the tasks that wait for it.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ impl Visit<'_> {
         let links = changed(&before.blocked_by, &task.blocked_by);
         let back_links = changed(&before.blocks, &task.blocks);
         if was_open != open {
-            // Those that waited for it before and still do; the others are seen to below.
+            // The tasks that waited for it before and still do; the others follow below.
             let kept = task.blocks.iter().filter(|id| before.blocks.contains(id));
             self.shift_open(
                 &kept.copied().collect::<Vec<_>>(),
@@ -126,7 +126,7 @@ impl Visit<'_> {
         Ok(())
     }
 
-    /// Takes in a task that is new, with others that are (`new`). Its other neighbours are loaded.
+    /// Adds a new task, created together with others (`new`). Its other neighbours are loaded.
     pub(crate) fn add(&mut self, task: Task, new: &BTreeSet<TaskId>) {
         let waits = |id: &&TaskId| new.contains(id) || self.get(**id).is_some_and(Stored::is_open);
         let open = task.blocked_by.iter().filter(waits).count();
@@ -142,7 +142,7 @@ impl Visit<'_> {
         self.ranks.edge(id);
     }
 
-    /// A new task waits for one that was there.
+    /// A new task waits for an existing one.
     pub(crate) fn name_dependent(&mut self, blocker: TaskId, dependent: TaskId) {
         if let Some(stored) = self.known.get_mut(&blocker) {
             insert(&mut stored.task.blocks, dependent);
@@ -151,7 +151,7 @@ impl Visit<'_> {
         }
     }
 
-    /// One that was there waits for a new task.
+    /// An existing task waits for a new one.
     pub(crate) fn name_blocker(&mut self, dependent: TaskId, blocker: TaskId) {
         if let Some(stored) = self.known.get_mut(&dependent) {
             insert(&mut stored.task.blocked_by, blocker);
@@ -161,14 +161,14 @@ impl Visit<'_> {
     }
 }
 
-/// Which task of an edge is brought up to date.
+/// The task of an edge that is updated.
 #[derive(Clone, Copy)]
 enum Side {
     Blocker,
     Dependent,
 }
 
-/// What is in one of the two only; `true` if it is in the second.
+/// The tasks that are in one of the two only; `true` if in the second.
 fn changed(before: &[TaskId], after: &[TaskId]) -> Vec<(TaskId, bool)> {
     let gone = before
         .iter()

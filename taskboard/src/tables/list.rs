@@ -44,7 +44,7 @@ impl Tables {
         }
     }
 
-    /// Reads with `look`, which is given the list's name.
+    /// Reads with `look`, which gets the list's name.
     pub(super) fn read<T>(
         &self,
         mut look: impl FnMut(&Session<'_>, &str) -> Result<T, BoardError>,
@@ -100,7 +100,7 @@ pub(super) fn made_of(rows: &[Stored]) -> Snapshot {
     Snapshot::made_of(entries, BTreeMap::new())
 }
 
-/// A list whose name differs from `name` in case alone.
+/// A list whose name differs from `name` in case alone; `None` without one.
 pub fn list_alike(database: &Database, name: &Name) -> Result<Option<String>, DatabaseError> {
     require(database)?;
     let name = name.as_str();

@@ -12,24 +12,24 @@ pub struct ListMetrics {
     pub name: String,
     /// All of its tasks.
     pub tasks: i64,
-    /// Could be claimed by anybody now.
+    /// Tasks that any agent could claim now.
     pub ready: i64,
-    /// Pending, and somebody's.
+    /// Pending tasks with an owner.
     pub assigned: i64,
     /// Pending, and blocked by an open task.
     pub blocked: i64,
-    /// Pending, and not ready until somebody acts.
+    /// Pending tasks that wait for a person.
     pub parked: i64,
-    /// Claimed.
+    /// Tasks in progress.
     pub in_progress: i64,
-    /// Done.
+    /// Completed tasks.
     pub completed: i64,
-    /// For how many milliseconds the task has been ready that has been so the longest.
+    /// Milliseconds since the longest-ready task became ready; `None` if no task is ready.
     pub oldest_ready_ms: Option<i64>,
-    /// Leases that end within a minute unless they are renewed, and those that ran out and whose tasks
-    /// nobody has asked for since.
+    /// Leases that end within a minute unless they are renewed, and ended ones whose tasks no
+    /// process has returned yet.
     pub leases_ending: i64,
-    /// The number of the last change that somebody looked at.
+    /// The number of the last change that a process has read.
     pub last_change: i64,
 }
 

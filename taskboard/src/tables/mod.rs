@@ -1,19 +1,19 @@
 //! The same board in PostgreSQL.
 //!
-//! Rules, formats and refusals are those of the files: a change loads the task and what the rules
-//! look at into an `Index` of that part of the board, applies them, and
-//! writes what came of it. Only what is cheap there and dear here is different:
+//! Rules, formats and refusals are those of the files: a change loads the task and the facts for
+//! the rules into an `Index` of that part of the board, applies the rules, and writes the result.
+//! The differences are where a database and files have different costs:
 //!
-//! * A change has its list for itself (`visit`): an advisory lock until its transaction ends.
-//!   It does not read the whole list; cycles are looked for along the edges below.
+//! * A change has its list for itself (`visit`): an advisory lock until its transaction ends. It
+//!   does not read the whole list; it searches for cycles along the edges below.
 //! * `next` is one statement, which shares the list with other claims and skips the rows they hold
 //!   (`claim_next` in `migrations/001.sql`). That works because rank and readiness are columns,
-//!   kept up to date by whoever changes what they depend on (`ranks`).
-//! * A change of a task is written down without its number; the first who looks numbers what is
-//!   there (`history`). So claims do not wait for each other, and nobody who watches misses one.
+//!   kept up to date by every change that affects them (`ranks`).
+//! * A change of a task is written down without its number; the first reader numbers the new ones
+//!   (`history`). So claims do not wait for each other, and no follower misses one.
 //! * Time is the database's.
 //!
-//! Nobody else writes here, so there are no half edges, unreadable tasks or changed checks to find,
+//! Only ccb writes here, so there are no half edges, unreadable tasks or changed checks to find,
 //! and a cycle cannot come to be.
 
 mod changes;
@@ -48,7 +48,7 @@ pub const MIGRATIONS: Component = Component {
     migrations: &[include_str!("../../migrations/001.sql")],
 };
 
-/// The channel on which is said that a list of `schema` has changed.
+/// The channel that announces changes of a list of `schema`.
 pub(crate) fn channel(schema: &str) -> String {
     format!("{schema}_board")
 }

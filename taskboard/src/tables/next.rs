@@ -10,7 +10,7 @@ use crate::rules::next::{Next, Nothing};
 use super::rows::{COLUMNS, ids, task};
 use super::{Tables, require};
 
-/// What the statement answered.
+/// The statement's answer.
 enum Said {
     Next(Next),
     /// Leases ran out, and their tasks are to be returned first.
@@ -45,7 +45,7 @@ impl Tables {
             }
         };
         let (name, leased) = (&self.name, request.lease.is_some());
-        // As a number, which is enough to tell requests of one agent apart.
+        // A number, which is enough to tell requests of one agent apart.
         let operation = Operation::new().id().as_u64_pair().1.cast_signed();
         let patience = format!("{}ms", self.lock_timeout.as_millis().max(1));
         let ask = |session: &Session<'_>| {
@@ -65,9 +65,9 @@ impl Tables {
             )?;
             said(session, &row)
         };
-        // The earlier try may still be under way: its lock says when it is over. What it claimed
-        // is held by the agent, who waits for this answer, so it is there unless somebody took
-        // it away again.
+        // The earlier try may still be running: its lock says when it is over. The agent that waits
+        // for this answer holds its claim, so the task is there unless another caller took it away
+        // again.
         let recall = |session: &Session<'_>| {
             session.query(
                 "SELECT set_config('lock_timeout', $2, true), pg_advisory_xact_lock($1)",

@@ -35,7 +35,7 @@ impl Stale {
 /// Computes the stale chains again, and those of the tasks before them as far as they change.
 pub(crate) fn settle(visit: &mut Visit<'_>) -> Result<(), BoardError> {
     let mut stale = std::mem::take(&mut visit.ranks).0;
-    // Of tasks that nobody needs otherwise: chains of those that wait, 0 where completed.
+    // For tasks outside this change: chains of those that wait, 0 if completed.
     let mut below: HashMap<TaskId, i32> = HashMap::new();
     while !stale.is_empty() {
         visit.load(stale.iter().copied())?;

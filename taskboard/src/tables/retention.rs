@@ -1,26 +1,29 @@
-//! Forgetting what nobody needs any more: old lines of the history, and operations that nobody asks
-//! for again. Tasks stay.
+//! Deleting rows that no process needs: old lines of the history, and operations whose answers no
+//! caller can ask for again. Tasks stay.
 
 use std::time::Duration;
 
 use database::{Database, DatabaseError, Type};
 
-/// How old a line of the history is at least before somebody who watches removes it by the way.
+/// Minimum age of a line of the history before a process that watches the list removes it by the
+/// way.
 pub const KEPT: Duration = Duration::from_secs(30 * 86_400);
-/// Who makes a change asks for its operation within minutes.
+/// Minimum age of a removed operation; the process that makes a change asks for its operation
+/// within minutes.
 const OPERATIONS_KEPT: Duration = Duration::from_secs(86_400);
-/// When whoever watches a list forgets something for the first time, and how often then.
+/// Delay until a process that watches a list removes old rows for the first time, and the interval
+/// after that.
 pub(super) const FIRST: Duration = Duration::from_secs(600);
 pub(super) const EVERY: Duration = Duration::from_secs(3_600);
-/// Rows of each kind in one transaction: few enough that nobody has to wait for it.
+/// Maximum rows of each kind in one transaction: few enough that no other transaction waits long.
 const AT_ONCE: i64 = 20_000;
 
-/// How many rows were removed, or would be.
+/// The number of rows that were removed, or would be.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pruned {
-    /// Lines of the history. Whoever follows it from before them is told that they are gone.
+    /// Lines of the history. A follower at an earlier line gets an error that they are gone.
     pub changes: u64,
-    /// Operations that were written down so that they happen once.
+    /// Operations that are stored so that they happen once.
     pub operations: u64,
 }
 
@@ -53,7 +56,7 @@ pub fn prune(database: &Database, age: Duration, dry_run: bool) -> Result<Pruned
     }
 }
 
-/// What a process that watches a list does for everybody now and then.
+/// Removes a few old rows, for all processes; called now and then by a process that watches a list.
 pub(super) fn prune_a_little(database: &Database) {
     match some(database, millis(KEPT), millis(OPERATIONS_KEPT)) {
         Ok(pruned) => tracing::debug!(?pruned, "forgot what is old"),

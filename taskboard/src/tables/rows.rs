@@ -11,7 +11,7 @@ use crate::rules::index::Slim;
 use crate::snapshot::Entry;
 use crate::task::{Status, Task};
 
-/// What [`task`] reads.
+/// The columns that [`task`] reads.
 pub(crate) const COLUMNS: &str = "id, status, owner, blocked_by, blocks, lease_agent, lease_run, \
     lease_token, lease_until, body";
 
@@ -100,7 +100,7 @@ pub(crate) struct Columns {
     pub(crate) parked: Vec<bool>,
     pub(crate) internal: Vec<bool>,
     pub(crate) checks: Vec<bool>,
-    /// As text: a list of lists must be as long as wide.
+    /// As text, because an array of arrays must be rectangular.
     pub(crate) blocked_by: Vec<String>,
     pub(crate) blocks: Vec<String>,
     pub(crate) lease_agent: Vec<Option<String>>,
@@ -108,7 +108,7 @@ pub(crate) struct Columns {
     pub(crate) lease_token: Vec<i64>,
     pub(crate) lease_until: Vec<Option<i64>>,
     pub(crate) body: Vec<String>,
-    /// What is written into the history; none where only a derived column changed.
+    /// The operation for the history; `None` if only a derived column changed.
     pub(crate) op: Vec<Option<&'static str>>,
 }
 
@@ -145,7 +145,7 @@ fn array(ids: &[TaskId]) -> String {
     format!("{{{}}}", ids.join(","))
 }
 
-/// The task without what has a column of its own and changes with every claim.
+/// The task without the parts that have a column of their own and change with every claim.
 fn body(task: &Task) -> String {
     let mut rest = task.clone();
     (rest.owner, rest.status) = (None, Status::Pending);
@@ -154,11 +154,11 @@ fn body(task: &Task) -> String {
     rest.to_json().to_string()
 }
 
-/// What a change answered, as it is kept for whoever lost the answer.
+/// The answer to a change, as stored for a caller that lost it.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Answered {
     pub(crate) tasks: Vec<Task>,
-    /// What else there was to say.
+    /// The other ids of the answer.
     pub(crate) ids: Vec<TaskId>,
     pub(crate) text: Option<String>,
 }

@@ -22,15 +22,15 @@ pub(crate) struct Visit<'s> {
     pub(crate) now_ms: i64,
     /// Tasks that were loaded, as they are to be.
     pub(super) known: BTreeMap<TaskId, Stored>,
-    /// What the rules have to know of others.
+    /// The facts about other tasks that the rules need.
     slims: BTreeMap<TaskId, Slim>,
-    /// What is to be written, and what the history says of it; nothing where only a column that
-    /// follows from others changed.
+    /// The tasks to write, and their operations in the history; `None` if only a derived column
+    /// changed.
     dirty: BTreeMap<TaskId, Option<&'static str>>,
     /// The order in which tasks were changed.
     order: Vec<TaskId>,
     pub(crate) ranks: ranks::Stale,
-    /// Something was written, and those who wait are to be told.
+    /// True if this visit wrote a change, and waiting processes must be notified.
     wrote: bool,
 }
 
@@ -139,7 +139,7 @@ impl<'s> Visit<'s> {
         for row in &rows {
             let stored = stored(self.session, row)?;
             found.push(stored.task.id);
-            // What was changed already is as it is to be.
+            // A task that this visit changed already stays as it is.
             self.known.entry(stored.task.id).or_insert(stored);
         }
         Ok(found)
@@ -177,7 +177,8 @@ impl<'s> Visit<'s> {
         Ok(task)
     }
 
-    /// Takes in what waits for these tasks, and what waits for that, as far as the rules look at it.
+    /// Loads the tasks that wait for these tasks, and the tasks that wait for those, as far as the
+    /// rules read them.
     pub(crate) fn load_below(&mut self, from: &[TaskId]) -> Result<(), BoardError> {
         let from = numbers(from);
         if from.is_empty() {
@@ -205,8 +206,8 @@ impl<'s> Visit<'s> {
         Ok(())
     }
 
-    /// What is loaded, as the rules look at it. What is not counts as not there, so whoever asks
-    /// loads it first.
+    /// The loaded tasks, as the rules read them. A task that is not loaded counts as missing, so
+    /// the caller loads it first.
     pub(crate) fn index(&self) -> Index {
         let known = self.known.iter().map(|(id, stored)| {
             let version = stored.version.cast_unsigned();
@@ -220,7 +221,7 @@ impl<'s> Visit<'s> {
         Index::build(known.chain(others), BTreeMap::new())
     }
 
-    /// Makes `task` the task that is written, without a look at others.
+    /// Makes `task` the task to write, without reading others.
     pub(crate) fn set(&mut self, op: &'static str, task: Task) {
         let id = task.id;
         if let Some(stored) = self.known.get_mut(&id) {
@@ -236,10 +237,10 @@ impl<'s> Visit<'s> {
         }
     }
 
-    /// Deletes these tasks, which nobody names any more.
+    /// Deletes these tasks, which no other task names any more.
     pub(crate) fn remove(&mut self, op: &'static str, ids: &[TaskId]) -> Result<(), BoardError> {
         for id in ids {
-            // What it was changed to on its way out is nobody's business.
+            // Its last changes before the deletion need not be stored.
             if self.dirty.remove(id).is_some() {
                 self.order.retain(|it| it != id);
             }
@@ -294,7 +295,7 @@ impl<'s> Visit<'s> {
         if !self.wrote {
             return Ok(());
         }
-        // Numbered here, while no claim is under way, so that whoever is woken has only to read.
+        // Numbered here, while no claim is in progress, so that a woken process only has to read.
         let channel = channel(self.session.schema());
         self.session.query(
             "SELECT @.number_changes($1), pg_notify($2, '')",

@@ -5,8 +5,8 @@ use taskboard::{Board, Caller, ClaimRequest, Next, Status};
 use crate::proxy::{Cut, Proxy};
 use crate::site::{Site, ids, new, ops};
 
-/// Does `change` on a fresh list with the link cut after 0, 1, 2, … messages, until it is done
-/// before the cut, and lets `check` look at what came of it.
+/// Runs `change` on a fresh list with the link cut after 0, 1, 2, … messages, until it is done
+/// before the cut, and lets `check` read the result.
 fn at_every_message(
     site: &Site,
     name: &str,
@@ -87,7 +87,7 @@ fn a_change_happens_once_wherever_the_link_is_cut() {
             let first = ids(board)[0];
             let done = board.complete(first, &Caller::new("ann"), None).unwrap();
             assert_eq!(done.task.status, Status::Completed);
-            // The answer is the one that was given, also when it had to be asked for.
+            // The answer is the original one, also if it had to be asked for again.
             assert_eq!(done.unblocked, [ids(board)[1]]);
         },
         |board, when| {

@@ -12,7 +12,7 @@ pub(crate) struct Proxy {
     left: Arc<AtomicI64>,
 }
 
-/// Which way the piece goes that is the last one.
+/// The direction of the last forwarded piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cut {
     /// The server does not get it.
@@ -54,7 +54,7 @@ impl Proxy {
         self.left.store(pieces, Ordering::SeqCst);
     }
 
-    /// Whether it was cut; lets everything pass from now on.
+    /// True if it was cut; lets everything pass from now on.
     pub(crate) fn was_cut(&self) -> bool {
         self.left.swap(NEVER, Ordering::SeqCst) > NEVER / 2
     }

@@ -7,7 +7,7 @@ use taskboard::{Caller, ClaimRequest, MIGRATIONS, Next, metrics, prune};
 
 use crate::site::{Site, new, ops};
 
-/// What the guide tells an administrator to run after `ccb board migrate`.
+/// The commands that the guide gives an administrator to run after `ccb board migrate`.
 fn grants() -> String {
     let guide = include_str!("../../../docs/many-machines.md");
     let (_, rest) = guide

@@ -17,7 +17,7 @@ pub(crate) fn sequence() -> impl Strategy<Value = Vec<Op>> {
     })
 }
 
-/// Completes every task there is, for what is said only about a list that is done.
+/// Completes every task, to reach the answers that only a finished list gives.
 fn finish_all() -> Vec<Op> {
     let by = Actor {
         agent: "ann",
@@ -132,7 +132,7 @@ fn agent() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["ann", "bob", "cyd"])
 }
 
-/// A name as it is given by a user; now and then one that is not allowed.
+/// A name as a user gives it; now and then a forbidden one.
 fn given_name() -> impl Strategy<Value = &'static str> {
     prop_oneof![24 => agent(), 1 => Just("")]
 }

@@ -110,7 +110,7 @@ mod tests {
         Site::take_over_clock(&database);
         let lists = std::cell::Cell::new(0);
         let done = TestRunner::new(cases(192)).run(&sequence(), |mut sequence| {
-            // Nobody else writes there.
+            // No other tool writes there.
             sequence.retain(|op| !matches!(op, Op::Foreign { .. }));
             lists.set(lists.get() + 1);
             let list = format!("list-{}", lists.get());

@@ -29,7 +29,7 @@ impl Situation for Model {
         let (choice, rest) = (raw % 20, (raw / 20) as usize);
         match choice {
             0 => self.high_water + 1 + rest as u64 % 3,
-            // May have been deleted.
+            // The task may be deleted.
             1 => 1 + rest as u64 % self.high_water.max(1),
             _ if self.tasks.is_empty() => 1,
             _ => *self.tasks.keys().nth(rest % self.tasks.len()).unwrap(),
@@ -195,7 +195,7 @@ impl Model {
         self.begin();
         let task = self.require(id)?;
         task.check_token(by)?;
-        // Open: unlike a claim, "already completed" comes before "somebody else's".
+        // Open: unlike a claim, "already completed" comes before another owner.
         if task.status == Status::Completed {
             return Err(refused("already_resolved"));
         }
@@ -217,7 +217,8 @@ impl Model {
         let task = self.tasks.get_mut(&id).unwrap();
         task.subject = change.subject.map_or(task.subject.clone(), str::to_owned);
         task.merge(&change.metadata);
-        // Open: an unowned task stays unowned, whoever completes it, unless an owner is given.
+        // Open: an unowned task stays unowned, no matter which agent completes it, unless an owner
+        // is given.
         if let Some(owner) = change.owner {
             task.owner = owner.map(str::to_owned);
         }
@@ -272,7 +273,7 @@ impl Model {
                 task.start(acting_agent, None, self.now);
             }
             Some(_) => {
-                // Open: anybody may reopen a completed task.
+                // Open: any caller may reopen a completed task.
                 if task.status != Status::Completed {
                     task.check_owner(by)?;
                 }
@@ -319,7 +320,7 @@ impl Model {
         self.begin();
         let task = self.require(id)?;
         task.check_token(by)?;
-        // Open: somebody's work in progress is not deleted from under them.
+        // Open: a task in progress is not deleted while its agent works.
         if task.status == Status::InProgress {
             task.check_owner(by)?;
         }
@@ -331,7 +332,7 @@ impl Model {
 
     pub(crate) fn reset(&mut self, force: bool) -> Answer {
         self.begin();
-        // Open: refused while somebody works.
+        // Open: refused while an agent works.
         let working = self
             .tasks
             .values()

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 use taskboard::{LeaseTerm, Status};
 
-/// One thing done to the board. Ids are raw numbers until [`Op::settle`] has made them
-/// ones that make sense on the board as it is.
+/// One operation on the board. Ids are raw numbers until [`Op::settle`] has made them ones that
+/// make sense on the board as it is.
 #[derive(Debug, Clone)]
 pub(crate) enum Op {
     Create {
@@ -58,7 +58,7 @@ pub(crate) enum Op {
     Clock {
         by_ms: i64,
     },
-    /// Another tool writes the task's file, then any `ccb` looks at the list.
+    /// Another tool writes the task's file, then any `ccb` reads the list.
     Foreign {
         id: u64,
         edit: ForeignEdit,
@@ -81,7 +81,7 @@ pub(crate) enum Ref {
     Key(&'static str),
 }
 
-/// Who claims, and how.
+/// The claiming agent, and the terms of its claim.
 #[derive(Debug, Clone)]
 pub(crate) struct Terms {
     pub(crate) agent: &'static str,
@@ -89,13 +89,13 @@ pub(crate) struct Terms {
     pub(crate) lease: Option<LeaseTerm>,
 }
 
-/// Who changes a task.
+/// The agent or user that changes a task.
 #[derive(Debug, Clone)]
 pub(crate) struct Actor {
     pub(crate) agent: &'static str,
     pub(crate) force: bool,
     pub(crate) shows: Shows,
-    /// What `shows` means for the task at hand, filled in by [`Op::settle`].
+    /// The value that `shows` has for the task at hand, filled in by [`Op::settle`].
     pub(crate) token: Option<u64>,
 }
 
@@ -135,7 +135,7 @@ pub(crate) enum ForeignEdit {
     Complete,
 }
 
-/// What [`Op::settle`] needs to know of the board.
+/// The facts about the board that [`Op::settle`] needs.
 pub(crate) trait Situation {
     /// An id that probably, but not certainly, is on the board.
     fn settle_id(&self, raw: u64) -> u64;

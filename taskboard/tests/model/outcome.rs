@@ -1,6 +1,6 @@
-//! What an operation answers, in a form both sides can give.
+//! The answer of an operation, in a form both sides can give.
 
-/// What came of an operation: everything about the answer that is promised.
+/// The outcome of an operation: everything about the answer that is promised.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Outcome {
     Nothing,

@@ -42,7 +42,7 @@ pub(crate) struct Real<'s> {
     tokens: BTreeMap<u64, u64>,
     /// Tasks the last operation returned as they are now.
     returned: Vec<Task>,
-    /// What the change log says the board is.
+    /// The state of the board according to the change log.
     replayed: BTreeMap<u64, Value>,
     last_seq: u64,
 }
@@ -382,7 +382,7 @@ impl<'s> Real<'s> {
         .unwrap();
     }
 
-    /// What must be true after every operation.
+    /// Checks the conditions that hold after every operation.
     pub(crate) fn check(&mut self, model: &Model, op: &Op) {
         let snapshot = self.board.snapshot().unwrap();
         assert!(snapshot.unreadable().is_empty(), "unreadable after {op:?}");

@@ -1,4 +1,4 @@
-//! The rules that need more than one task or a look at the input.
+//! The rules that need more than one task or the input.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ pub(crate) fn valid_line(text: &str) -> Result<(), Outcome> {
     Ok(())
 }
 
-/// What is the engine's in `metadata.ccb` cannot be set from outside.
+/// The engine's keys in `metadata.ccb` cannot be set from outside.
 pub(crate) fn valid_metadata(metadata: &Map<String, Value>) -> Result<(), Outcome> {
     let valid = match metadata.get("ccb") {
         None => true,
@@ -35,7 +35,7 @@ pub(crate) fn valid_metadata(metadata: &Map<String, Value>) -> Result<(), Outcom
     }
 }
 
-/// Whether `dependent` already comes before `blocker`.
+/// True if `dependent` already comes before `blocker`.
 pub(crate) fn closes_cycle(edges: &Edges, blocker: u64, dependent: u64) -> bool {
     let mut reached = BTreeSet::from([dependent]);
     loop {
@@ -173,7 +173,7 @@ impl Model {
         Ok(Outcome::Created((first..=self.high_water).collect()))
     }
 
-    /// Whether another tool could make this edit and leave a board without cycles.
+    /// True if another tool could make this edit and leave a board without cycles.
     pub(crate) fn foreign_applies(&self, id: u64, edit: &ForeignEdit) -> bool {
         let edge = match edit {
             ForeignEdit::BlockedBy(other) => Some((*other, id)),
