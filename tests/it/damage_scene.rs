@@ -200,8 +200,11 @@ impl Scene {
             wait_until(LONG, "the agent's process to be known", || {
                 scene.home.run_meta(&id)["pid"].is_i64()
             });
-            for process in ["guard", "host", "pid"] {
-                kill(scene.home.run_process(&id, process), Signal::KILL);
+            // A host whose guard is gone finishes the run, and then its agent has no process.
+            let processes = ["guard", "host", "pid"];
+            let processes = processes.map(|process| scene.home.run_process(&id, process));
+            for process in processes {
+                kill(process, Signal::KILL);
             }
             let lock = scene.home.run_dir(&id).join("alive.lock");
             wait_until(LONG, "all of it to be dead", || {
