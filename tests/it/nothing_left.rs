@@ -39,8 +39,9 @@ fn the_tree_of_a_lost_attempt_goes_when_its_task_has_landed_and_can_be_brought_b
     let entry = registry(&scene)["worktrees"][0].clone();
     assert_eq!(entry["name"], name.as_str());
     assert_eq!(entry["madeFor"], format!("board#{id}"), "{entry}");
-    for which in ["guard", "host"] {
-        kill(scene.home.run_process(&lost, which), Signal::KILL);
+    let processes = ["guard", "host"].map(|which| scene.home.run_process(&lost, which));
+    for process in processes {
+        kill(process, Signal::KILL);
     }
     assert_eq!(scene.await_end(&mut session), Some(0));
     assert_eq!(scene.status(id), "completed");

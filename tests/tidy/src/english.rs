@@ -40,6 +40,9 @@ const OPENERS: [&str; 5] = [
     "Who",
 ];
 
+/// Headings of every room, which are no sentences.
+const HEADINGS: [&str; 2] = ["What this room knows", "What it must not know"];
+
 /// A denied phrase and where it begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
@@ -114,7 +117,8 @@ pub fn in_text(name: &str, text: &str) -> Vec<Finding> {
             let of_phrase = PHRASES
                 .iter()
                 .find_map(|phrase| length(rest, phrase, false));
-            let opens = piece.kind == Kind::Comment && rest[0].opens;
+            let is_heading = || HEADINGS.iter().any(|it| length(rest, it, true).is_some());
+            let opens = piece.kind == Kind::Comment && rest[0].opens && !is_heading();
             let of_opener = || OPENERS.iter().find_map(|phrase| length(rest, phrase, true));
             if let Some(length) = of_phrase.or_else(|| opens.then(of_opener).flatten()) {
                 let found: Vec<&str> = rest[..length].iter().map(|word| word.text).collect();
@@ -360,6 +364,10 @@ mod tests {
             ("/// Two:\n///\n/// - What is kept", one(3, "What")),
             ("//! Ends. So many (a) are", one(1, "So many")),
             ("/// It shows\n/// What it is.", Vec::new()),
+            (
+                "//! # What this room knows\n//!\n//! What it is.",
+                one(3, "What"),
+            ),
             ("/// how often, so often. How it is.", Vec::new()),
             ("let a = \"What is it?\";", Vec::new()),
         ] {
