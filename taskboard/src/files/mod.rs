@@ -18,11 +18,11 @@
 //!
 //! # A lock section
 //!
-//! 1. Take the list's lock (`.lock`), blocking in the kernel, with a limit. Who has had its turn takes it past a queue (`.ccb/queue`), so that
+//! 1. Take the list's lock (`.lock`), blocking in the kernel, with a limit. A process that has had its turn takes it past a queue (`.ccb/queue`), so that
 //!    no process is passed again and again.
-//! 2. Remove lock directories a dead process of ours left; carry out an intent it left.
+//! 2. Remove lock directories a dead ccb process left; carry out an intent it left.
 //! 3. Bring the index up to date from the change log. If the directory's mtime is not the one the last section left, compare every
-//!    file with the index and give numbers to what other tools did.
+//!    file with the index and give numbers to the changes of other tools.
 //! 4. Return tasks whose lease ran out; park those whose check was changed by other means than the board; complete half edges.
 //! 5. The operation: read the file it is about, and those of its blockers where they changed; check the rules; write.
 //! 6. Append to the change log, note the directory's mtime, unlock, yield now and then.
@@ -39,16 +39,16 @@
 //! that has the lock serves all of them before it unlocks, and wakes them (`taskboard/src/files/serve.rs` has the protocol). With syncing, the
 //! holder only chooses; the worker writes and syncs the new file outside the lock, and a holder puts the files into place in order of
 //! rank, so that the outcome is one that a single process could have produced. A slot is a courtesy: what counts is the check before
-//! the rename, and a worker that hears nothing looks for itself.
+//! the rename, and a worker without an answer reads the list itself.
 //!
 //! # A task's check
 //!
-//! `.ccb/checks/<id>.json` says what the check of a task is, and what stands for the result the board noted. It is written when a section first sees the
+//! `.ccb/checks/<id>.json` holds the check of a task, and the fingerprint of the result that the board recorded. It is written when a section first sees the
 //! task (its own `create`, another tool's file), and when a change through the board sets another check or result: first with both the old and the new one,
 //! then the task's file, then the new one alone, so that a crash in between leaves a task that agrees with its record. A change of the
 //! file by other means is compared when a section takes the file in; only then, so a claim reads no record. If the two disagree the task is parked with both
-//! checks and the two commands that settle it, and cannot be completed. What is about to use a check (a session, `agent spawn --task`, a landing,
-//! `task done --verify`) asks `Board::check_of`, which compares again. A record that is lost or unreadable is made again from the file.
+//! checks and the two commands that settle it, and cannot be completed. A caller that is about to use a check (a session, `agent spawn --task`, a landing,
+//! `task done --verify`) asks `Board::check_of`, which compares again. ccb makes a lost or unreadable record again from the file.
 
 mod change;
 mod checks;

@@ -26,7 +26,7 @@ pub(crate) struct Site {
     board: Board,
     clock: Arc<ManualClock>,
     in_files: bool,
-    /// Where the board is in a database, whose clock it goes by.
+    /// The database of the board, whose clock counts; `None` for a board in files.
     #[cfg(feature = "postgres")]
     database: Option<database::Database>,
     _dir: TempDir,

@@ -8,16 +8,17 @@
 //! After a power cut, or if the file is damaged otherwise, ccb rebuilds the account from the usage
 //! that the runs record; it loses only a pause and an earlier reset.
 //!
-//! Nobody polls: whoever ends or changes a pause rings the bells of all runs, and what nobody tells
-//! of (a pause that is over, one who tries and dies) has a time at which it is looked at.
+//! No agent polls: the process that ends or changes a pause rings the bells of all runs, and each
+//! event without a bell (the end of a pause, an agent that tries and dies) has a time at which it
+//! is checked.
 //!
 //! # When a provider refuses
 //!
 //! A turn that ends with `Quota` makes its host write a pause into the team's `.ccb/fleet.json` and ring the bells of all runs. Hosts ask before
 //! each turn (`HostServices::may_begin`) and hold it back; a start of an agent is refused or waits. When the pause's time is over the first
-//! host that asks under the lock becomes the one who tries; the model's first word ends the pause, another refusal makes it twice as long, and one who
-//! dies while trying is replaced (its `alive.lock` says so). A pause is never longer than its own length, whatever the clock does. What each
-//! life has used is *set* in the same file, never added, so that saying it twice counts once; lives that are settled are added up.
+//! host that asks under the lock becomes the one that tries; the model's first word ends the pause, another refusal makes it twice as long, and an agent that
+//! dies while trying is replaced (its `alive.lock` says so). A pause is never longer than its own length, whatever the clock does. The usage of each
+//! life is *set* in the same file, never added, so that a repeated report counts once; lives that are settled are added up.
 
 mod state;
 #[cfg(test)]

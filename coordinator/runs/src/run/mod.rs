@@ -8,12 +8,12 @@
 //! # A run's life
 //!
 //! `teams/<team>/runs/<agent-id>/` is made, its `alive.lock` taken, and `runs/.active/<agent-id>` says that there is something to do
-//! for it. Then `meta.json`; then the task is claimed with a lease that names the run; then the tree is made (its name is in `meta.json`
+//! for it. Then `meta.json`; then the task is claimed with a lease that names the run; then the worktree is made (its name is in `meta.json`
 //! before); then a guard gets the run and its lock over a socket. It hands both on to its host, and the host starts the agent.
-//! What the host starts does not get the lock. A director keeps guards and hosts for the next run (ADR 21); everybody else starts a new pair, which ends with its run.
+//! The processes that the host starts do not get the lock. A director keeps guards and hosts for the next run (ADR 21); every other process starts a new pair, which ends with its run.
 //!
-//! For a director, which starts many, the host makes the tree (`MadeBy::Host`): the claim names the tree in the same write, `makeFrom` in `meta.json` says from which commit it is to be made, and the registry names the task from the
-//! tree's first moment. The process that finishes the run settles a tree that is half made, and takes the name of one that was never made off the task. A host that cannot make it ends the run before its agent has begun: `lost` if it was
+//! For a director, which starts many, the host makes the worktree (`MadeBy::Host`): the claim names the worktree in the same write, `makeFrom` in `meta.json` names the commit to make it from, and the registry names the task from the
+//! worktree's first moment. The process that finishes the run settles a half-made worktree, and takes the name of one that was never made off the task. A host that cannot make it ends the run before its agent has begun: `lost` if it was
 //! hindered, with the reason `broken` if a disk cannot be read or written, `failed` if the task itself is the reason.
 //!
 //! The starter's whole environment goes with the run, as a file in memory without a name (`hand_over`); they read it, and the run's `host.log` becomes their
@@ -27,20 +27,20 @@
 //! mark (a resource limit, see `swarm/src/process/mark.rs`; a process older than the run's guard is not taken for one of it), finishes.
 //!
 //! Agents on `native` can share a process (`agents.matesIn: process`, ADR 20). Then one guard holds the locks of all their runs, which starters hand to it over a socket; hosts and
-//! loops are threads of its child, and a *keeper* for each agent starts its commands: it is the subreaper, and bears the mark. If the child dies, the guard ends what is left, and the agents go on from their conversations in another
+//! loops are threads of its child, and a *keeper* for each agent starts its commands: it is the subreaper, and bears the mark. If the child dies, the guard ends what is left, and the agents continue from their conversations in another
 //! one, in the same life (`restarts` in `meta.json`).
 //!
 //! Finishing, in whichever process: `exit.json` (created, never replaced; synced) and the state in `meta.json`; those who wait for the result wake up, because
-//! the guard lets go of `result.lock`; tasks completed or given back; the tree removed or kept; the parent told; temporary files deleted;
+//! the guard releases `result.lock`; tasks completed or given back; the worktree removed or kept; the parent notified; temporary files deleted;
 //! `.active` entry removed. Each step can be done again.
 //!
-//! The parent hears of it once: a process that waits for the result holds `waiters.lock` (shared); then the run only notes `told: waiting`, and the
-//! one who waited notes `delivered` after passing the result on. If it dies before that, the next command posts the notification, whose id
+//! The parent gets one notification: a process that waits for the result holds `waiters.lock` (shared); then the run only notes `told: waiting`, and the
+//! process that waited notes `delivered` after passing the result on. If it dies before that, the next command posts the notification, whose id
 //! follows from the run and its life, so it is there once.
 //!
 //! A message to an agent is sent under the run's `lock`, under which the agent also decides that it takes in nothing more. So it is either seen by
 //! the agent before its end, or the sender knows that the agent has to be resumed: `alive.lock` taken, `life` counted up, the old `exit.json` put aside,
-//! tree made again if it is gone, guard started. Only one can have the lock, so there is one resume.
+//! worktree made again if it is gone, guard started. Only one can have the lock, so there is one resume.
 
 mod agent_mail;
 mod agents;
