@@ -18,7 +18,7 @@
 //!
 //! * Tasks, messages and git history: `taskboard`, `mailbox`, `worktrees`. A host asks for them
 //!   through [`run::HostServices`], which the coordinator implements.
-//! * Who belongs to a team and who of them is alive: `swarm/team`.
+//! * The members of a team and which of them are alive: `swarm/team`.
 //! * How ccb's own agent loop works, and HTTP: `swarm/native`. This crate only starts `ccb __native`
 //!   as one more program ([`runtime::NativeRuntime`]).
 //! * Which agents run next: `coordinator`. PostgreSQL: `swarm/team` and the boards. Output and exit
@@ -52,7 +52,7 @@
 //! | see how an agent is supervised | `swarm/src/run/guard.rs`, `host.rs` (what it waits for), `life/` (what it does then), `stop.rs`; what it needs of the coordinator: `services.rs` |
 //! | know how processes are found and ended | `swarm/src/process/family.rs` (descendants), `marker.rs` (by environment and mark), `mark.rs` (the mark), `children.rs` (waiting) |
 //! | change what is kept of a run | `swarm/src/run/meta.rs`, `launch_plan.rs` (what its runtime gets), `options.rs` (the settings it was started with), `exit.rs`, `transcript.rs`, `output.rs`, `recorder.rs` |
-//! | change what becomes of agents that an agent has started | `swarm/src/run/life/children.rs`, `coordinator/runs/src/run/agents.rs` (`running_children`) |
+//! | change how the agents end that an agent has started | `swarm/src/run/life/children.rs`, `coordinator/runs/src/run/agents.rs` (`running_children`) |
 //! | change how messages reach a running agent | `swarm/src/run/life/mail.rs`, `mail_queue.rs`, `coordinator/runs/src/run/agent_mail.rs`; one that has ended: `resume.rs` |
 //! | see what every runtime promises | `swarm/src/runtime/mod.rs`; the checks are in `tests/src/contract/` |
 //! | change how a program is driven | its translator: `swarm/src/runtime/{claude,codex,acp}/translate.rs`; recorded lines are in `testdata/` beside it |
@@ -70,7 +70,7 @@
 //! | see how the starter's environment reaches guard and host, and what of it is secret | `swarm/src/starter.rs`, `coordinator/runs/src/run/entry.rs` (`take_over`); how keys reach our own loop: `Keys` in `swarm/src/runtime/opening.rs` |
 //! | add the shape of a secret | `swarm/src/redact/shapes.rs`; how it is found in a stream is in `swarm/src/redact/mod.rs` |
 //! | change how hooks are found, run and understood | `swarm/src/hooks/config.rs`, `run.rs`, `answer.rs` |
-//! | change when hooks run | an agent's: `swarm/src/run/life/hooks.rs`, `coordinator/runs/src/run/run_hooks.rs`; on tasks and trees: `coordinator/runs/src/hooks/` (a process of its own runs them: `coordinator/runs/src/run/late_hooks.rs`) |
+//! | change when hooks run | an agent's: `swarm/src/run/life/hooks.rs`, `coordinator/runs/src/run/run_hooks.rs`; on tasks and worktrees: `coordinator/runs/src/hooks/` (a process of its own runs them: `coordinator/runs/src/run/late_hooks.rs`) |
 //! | change an agent's permission mode while it runs | `swarm/src/run/life/mode.rs`, `Order::SetMode` in each runtime |
 //! | change what needs the user's trust | `swarm/src/trust/mod.rs` |
 //! | change what confined commands may write | `swarm/src/sandbox/mod.rs`, `git.rs` (which worktree), `enter.rs` (the helper), `capabilities.rs` (what root loses); who is confined: `coordinator/src/agent/sandbox.rs`; the ways out that are tried: `tests/it/native_escape.rs` |

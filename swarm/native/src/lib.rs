@@ -41,7 +41,7 @@
 //! [`FAULT_POINTS`]: `mate.step`, before each request to the model; `tests/it/mates.rs` makes the loop
 //! panic and hang there. There are no write points: `conversation.jsonl` gets one line per event, and every
 //! prefix of that file is a conversation that can be resumed. A tool call without a result in the file may
-//! have had its effect, and the model is told so.
+//! have had its effect, and the model gets a note about it.
 //!
 //! # Where things are
 //!
@@ -49,10 +49,10 @@
 //!
 //! | to | look at |
 //! |---|---|
-//! | know how an idle mate of a shared process sleeps | its loop: `swarm/native/src/sleep.rs`; its host: `swarm/src/run/parked.rs`, `swarm/src/run/life/park.rs` |
-//! | change our own agent loop | `swarm/native/src/agent.rs` (a turn), `calls.rs` (tools and questions), `compact.rs` (a full context), `repeats.rs` (a model that goes in circles), `set_up.rs` (what an agent is made of); what it says to its host: `protocol.rs`, `link.rs`, and the first line it gets: `swarm/src/runtime/opening.rs` |
+//! | know how an idle agent of a shared process sleeps | its loop: `swarm/native/src/sleep.rs`; its host: `swarm/src/run/parked.rs`, `swarm/src/run/life/park.rs` |
+//! | change our own agent loop | `swarm/native/src/agent.rs` (a turn), `calls.rs` (tools and questions), `compact.rs` (a full context), `repeats.rs` (a model that repeats itself), `set_up.rs` (the parts of an agent); what it says to its host: `protocol.rs`, `link.rs`, and the first line it gets: `swarm/src/runtime/opening.rs` |
 //! | change what is kept of a native conversation, or how it is resumed | `swarm/native/src/journal.rs` (the file), `conversation.rs` (from lines to the bytes of requests) |
-//! | change how a model is asked | `swarm/native/src/model/`: `anthropic.rs`, `chat.rs`, `responses.rs` (the forms), `wire.rs` (what they share), `http.rs`, `sse.rs`, `tls.rs` (certificates and proxies); what a refusal means: `error.rs`, `retry.rs`; what it costs: `prices.rs` |
+//! | change the requests to a model | `swarm/native/src/model/`: `anthropic.rs`, `chat.rs`, `responses.rs` (the forms), `wire.rs` (what they share), `http.rs`, `sse.rs`, `tls.rs` (certificates and proxies); the meaning of a refusal: `error.rs`, `retry.rs`; its cost: `prices.rs` |
 //! | change how native agents reach MCP servers | `swarm/native/src/mcp/` (`connection.rs`: one server, `users.rs`: the user's); our own without a process: `cli/src/native.rs`, `serve_here` in `cli/mcp/src/lib.rs` |
 //! | see what a native fork shares with its parent, and where it leaves it | `Conversation::request` in `swarm/native/src/conversation.rs` (bytes and cache marks), `swarm/native/src/conversation/parting.rs`, `swarm/native/src/fork.rs` (the line), `swarm/native/src/early.rs` (when its first request is sent), `coordinator/src/agent/fork.rs` (who may), `prefix` in `swarm/native/src/set_up.rs` (prompt and tools) |
 //! | change a tool of native agents | `swarm/native/src/tools/` (`toolbox.rs`: which there are); files are opened by `store/src/beneath.rs` |

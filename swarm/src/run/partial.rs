@@ -11,7 +11,7 @@ const TAIL: u64 = 256 * 1024;
 /// The same for the end of the last turn: no byte of a text takes more than six in JSON, and after it
 /// come only notes.
 const TURN_TAIL: u64 = 6 * transcript::MAX_TEXT as u64 + TAIL;
-/// How much text is passed on.
+/// Maximum bytes of text that are passed on.
 const MAX_TEXT: usize = 16 * 1024;
 
 /// The end of a life as far as its files tell.

@@ -18,17 +18,19 @@
 //! 5. [`Order::Finish`] lets the turn come to its end, then the program ends; until then its
 //!    questions can still be answered. [`Order::Stop`] asks it to end now. Signals are the host's
 //!    business.
-//! 6. No amount or kind of output makes a runtime fail, block or grow: lines are bounded, what
-//!    is not understood is passed on as [`Event::Output`].
+//! 6. No amount or kind of output makes a runtime fail, block or grow: lines are bounded, and lines
+//!    that are not understood are passed on as [`Event::Output`].
 //!
 //! # A runtime for a program that talks
 //!
-//! Claude Code, Codex, the agents that speak ACP and those that speak ccb's own lines are state machines without input or output (`Translator`): what the program said, or what the
-//! host orders, comes in; events for the host and lines for the program go out. One driver connects such a machine to a program: it
-//! reads lines of bounded length, passes on what is not part of the protocol as output, and writes from a task of its own, so that a
-//! program that does not read until it is read from stops nothing. `Finish` closes the program's input only when the turn is over, because
-//! until then it may ask something. What a program does otherwise than others is written where it is handled, with a recorded
-//! line to prove it.
+//! Claude Code, Codex, the agents that speak ACP and those that speak ccb's own lines are state
+//! machines without input or output (`Translator`): the program's lines and the host's orders come
+//! in; events for the host and lines for the program go out. One driver connects such a machine to
+//! a program: it reads lines of bounded length, passes on lines outside the protocol as output, and
+//! writes from a task of its own, so that a program that does not read until its output is read
+//! stops nothing. `Finish` closes the program's input only when the turn is over, because until
+//! then it may ask a question. The code that handles a special behaviour of a program describes it,
+//! and a recorded line proves it.
 
 mod acp;
 mod after_end;
@@ -241,12 +243,12 @@ pub struct TurnEnd {
 }
 
 store::words! {
-    /// How a turn ended, in one word.
+    /// The end of a turn, in one word.
     #[non_exhaustive]
     pub enum TurnStatus {
-        /// It did what it was asked.
+        /// It did its task.
         Completed = "completed",
-        /// It did not.
+        /// It did not do its task.
         Failed = "failed",
         /// It was interrupted on our order.
         Interrupted = "interrupted",

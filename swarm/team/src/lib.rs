@@ -3,7 +3,7 @@
 //! # What this room knows
 //!
 //! * The roster ([`Roster`], [`Member`]), in the format that Claude Code reads, and every change of it.
-//! * Who of a team is alive ([`Team::living`]), by locks and by the roster.
+//! * The members of a team that are alive ([`Team::living`]), by locks and by the roster.
 //! * Deleting a team in steps that can be repeated ([`Team::begin_delete`], [`Team::finish_delete`]).
 //! * The same rosters in PostgreSQL (`rows`, feature `postgres`).
 //!
@@ -23,7 +23,7 @@
 //! * Mail and task lists: `mailbox`, `taskboard`. Rosters in a database ask for them through
 //!   [`Beside`], which the coordinator implements.
 //! * Worktrees and tasks of a team that is deleted: `coordinator` removes them between the two steps.
-//! * Who may change a roster, and on whose behalf: `coordinator`.
+//! * The right to change a roster, and the agent it is changed for: `coordinator`.
 //!
 //! # The way through
 //!

@@ -58,7 +58,7 @@ impl Life<'_> {
         self.children.next_look = (!self.meta.teammate).then(Instant::now);
     }
 
-    /// It waits for its agents: goes on if they have ended, or something has come.
+    /// Continues an agent that waits for its agents, if they have ended or a message has come.
     pub(crate) async fn look_at_children(&mut self, orders: &Sender<Order>) {
         if self.children_due().is_some_and(|due| due <= Instant::now()) {
             if self.meta.state == RunState::Idle && !self.running_children().is_empty() {

@@ -38,8 +38,8 @@ impl Life<'_> {
         }
         if texts.is_empty() {
             if self.rested {
-                // It had nothing to do when its process ended, and has nothing to do now. Only the
-                // transcript says how its last turn ended, which decides how it ends itself.
+                // It was idle when its process ended, and is idle now. Only the transcript says how its
+                // last turn ended, which decides how it ends itself.
                 self.busy = false;
                 self.last_turn = last_turn(&self.run, self.meta.life);
                 self.look_at_children_soon();
