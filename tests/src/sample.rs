@@ -29,7 +29,7 @@ impl Sample {
     pub fn takes(&self, case: impl Hash) -> bool {
         let mut hasher = DefaultHasher::new();
         (self.seed, case).hash(&mut hasher);
-        hasher.finish() % self.one_in == 0
+        hasher.finish().is_multiple_of(self.one_in)
     }
 }
 
