@@ -3,13 +3,11 @@
 
 mod damaged;
 mod models;
-#[cfg(feature = "postgres")]
-mod server;
 
 use std::collections::BTreeMap;
 
 use project::workplace::Workplace;
-use runs::{AgentError, Agents};
+use runs::{AgentError, Agents, Finding};
 use store::Failure;
 use store::agent_id::LEAD;
 use swarm::run::RunError;
@@ -17,57 +15,11 @@ use taskboard::{Status, Task};
 use worktrees::{Entry, Slug};
 
 pub use models::{KnownRuntime, Probe, known_runtimes, probe_models, usable_providers};
-#[cfg(feature = "postgres")]
-pub use server::{SCHEMA as DATABASE_SCHEMA, findings_of as database_findings};
-
-/// A problem.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// A stable word for programs.
-    pub kind: &'static str,
-    /// In words.
-    pub message: String,
-    /// The repair, if there was one.
-    pub fixed: Option<String>,
-}
-
-impl Finding {
-    fn new(kind: &'static str, message: String) -> Self {
-        Self {
-            kind,
-            message,
-            fixed: None,
-        }
-    }
-}
-
-impl From<worktrees::TreeFinding> for Finding {
-    fn from(found: worktrees::TreeFinding) -> Self {
-        Self {
-            kind: found.kind,
-            message: format!("worktree {}: {}", found.name, found.message),
-            fixed: found.fixed,
-        }
-    }
-}
-
-impl From<taskboard::Finding> for Finding {
-    fn from(found: taskboard::Finding) -> Self {
-        Self {
-            kind: found.kind.as_str(),
-            message: found.message,
-            fixed: found.fixed,
-        }
-    }
-}
 
 /// Checks everything at a workplace: the board, the worktrees, and the team's files.
 pub fn doctor_of_all(workplace: &Workplace, fix: bool) -> Result<Vec<Finding>, Failure> {
     let mut findings: Vec<Finding> = Vec::new();
-    #[cfg(feature = "postgres")]
-    if let Some(database) = workplace.database()
-        && !server::look(database, &mut findings)
-    {
+    if !workplace.backends().findings(&mut findings) {
         // Nothing else can be checked.
         return Ok(findings);
     }

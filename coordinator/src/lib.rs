@@ -34,7 +34,7 @@
 //!
 //! | to | look at |
 //! |---|---|
-//! | change how machines share a board | `coordinator/src/worker.rs` (`ccb worker`), `coordinator/runs/src/run/heartbeat.rs` (leases), `coordinator/runs/src/run/turn.rs` and `store/database/src/turn.rs` (one at a time), `coordinator/landing/src/shared.rs` (landing), `worktrees/src/remote.rs` (git remotes), `coordinator/runs/src/shared_board.rs` (how a run finds the database), `coordinator/fanout/src/elsewhere.rs` (plans); the tests are `tests/postgres/workers.rs` |
+//! | change how machines share a board | `coordinator/src/worker.rs` (`ccb worker`), `coordinator/runs/src/run/heartbeat.rs` (leases), `coordinator/runs/src/run/turn.rs` and `store/database/src/turn.rs` (one at a time), `coordinator/landing/src/shared.rs` (landing), `worktrees/src/remote.rs` (git remotes), `coordinator/runs/src/backends/postgres.rs` (how a run finds the database), `coordinator/fanout/src/elsewhere.rs` (plans); the tests are `tests/postgres/workers.rs` |
 //! | change what `ccb clean` finds and removes | `coordinator/src/clean.rs`, `worktrees/src/remove/leftovers.rs` |
 //! | change what a session does besides | `coordinator/src/session/`: `record.rs` (what it is like), `oversee.rs` (when it ends), `lead.rs`, `ui.rs` (what happened, what a person decided), `stale.rs` (worktrees nobody needs), `close.rs`; `offers.rs` (what a person decides at the end); on a terminal: `cli/src/session/typed.rs`, `view.rs`, `landing.rs`, and the line in which a person types: `cli/term/src/prompt/` |
 //! | change what an OpenTelemetry collector gets | `coordinator/src/telemetry/`: `recorder.rs` (spans), `calls.rs` (model calls), `figures.rs` (metrics), `ledger.rs` (what was delivered); how it is sent: `cli/otel/src/` (`settings.rs`, `protobuf.rs`, `exporter.rs`, `observed.rs`) |
@@ -63,9 +63,7 @@ pub mod session;
 pub mod telemetry;
 pub mod worker;
 
-#[cfg(feature = "postgres")]
-pub use doctor::{DATABASE_SCHEMA, database_findings};
 pub use doctor::{
-    Finding, KnownRuntime, Probe, doctor, doctor_of_all, known_runtimes, probe_models,
-    usable_providers,
+    KnownRuntime, Probe, doctor, doctor_of_all, known_runtimes, probe_models, usable_providers,
 };
+pub use runs::Finding;

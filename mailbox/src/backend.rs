@@ -18,6 +18,7 @@ use crate::error::Result;
 use crate::listing::Listing;
 use crate::message::{Draft, Message, Posted};
 use crate::options::MailOptions;
+use crate::passing::Passes;
 use crate::protocol::{IdleNotification, Question};
 use crate::request::{Reply, Request};
 use crate::requests::Requests;
@@ -31,6 +32,9 @@ pub(crate) trait Backend: Asking + Debug + Send + Sync {
 
     /// The inbox of `agent`. Names that differ only in case are one inbox.
     fn inbox(&self, agent: &Name) -> Result<Arc<dyn Kept>>;
+
+    /// The messages of the whole team as they pass.
+    fn follow(&self) -> Box<dyn Passes>;
 
     /// Gives a message its number in the inbox that it is addressed to.
     fn post(&self, draft: &Draft) -> Result<Posted>;

@@ -31,7 +31,8 @@
 //!    transaction (`database`), or under a mutex (`memory`). Then it rings for the reader.
 //! 3. A [`Consumer`] fetches through its `Source`, hands over by priority, and writes its cursor
 //!    before a message counts as handed over or acknowledged.
-//! 4. Onlookers take no lock: [`Inbox::list`], [`Inbox::follow`], [`Mailbox::waiting_requests`].
+//! 4. Onlookers take no lock: [`Inbox::list`], [`Inbox::follow`], [`Mailbox::follow`],
+//!    [`Mailbox::waiting_requests`].
 //!
 //! # Crash points
 //!
@@ -74,6 +75,7 @@ mod memory;
 mod message;
 mod notification;
 mod options;
+mod passing;
 mod protocol;
 mod ranges;
 mod render;
@@ -83,7 +85,7 @@ mod source;
 mod xml;
 
 #[cfg(feature = "postgres")]
-pub use self::database::{MIGRATIONS, Passing, PrunedMail, delete_all, inboxes_being_read, prune};
+pub use self::database::{MIGRATIONS, PrunedMail, delete_all, inboxes_being_read, prune};
 pub use broadcast::Broadcast;
 pub use consumer::{Acked, Batch, Consumer};
 pub use error::{MailError, Result};
@@ -96,6 +98,7 @@ pub use memory::Memory;
 pub use message::{Body, Draft, MAX_BODY, MAX_SUMMARY, MAX_TEXT, Message, Posted, Priority};
 pub use notification::{RunStatus, TaskNotification, Usage, WorktreeLeft, notification_id};
 pub use options::{Limits, MailOptions};
+pub use passing::Passing;
 pub use protocol::{
     AllowedPrompt, Answered, Asked, IdleNotification, IdleReason, KINDS, Mode, Permission, Plan,
     Protocol, Question, Shutdown, TaskAssignment, TeammateTerminated,

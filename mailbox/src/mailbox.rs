@@ -17,6 +17,7 @@ use crate::memory::{Memory, MemoryMail};
 use crate::message::{Body, Draft, Posted};
 use crate::notification::{TaskNotification, derived_id, notification_id};
 use crate::options::MailOptions;
+use crate::passing::Passing;
 use crate::protocol::{IdleNotification, Protocol, Question, TeammateTerminated};
 use crate::request::{Reply, Request};
 use crate::requests::{self, Requests};
@@ -70,6 +71,11 @@ impl Mailbox {
     pub fn consumer(&self, agent: &Name) -> Result<Consumer> {
         self.requests()?;
         self.inbox(agent)?.consumer()
+    }
+
+    /// The messages of the whole team as they pass, from the last ones on.
+    pub fn follow(&self) -> Passing {
+        Passing(self.backend.follow())
     }
 
     /// Sends a message to the one it is addressed to.

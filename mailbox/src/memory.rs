@@ -22,6 +22,7 @@ use crate::line::{self, Sealed};
 use crate::listing::{Listing, check_since};
 use crate::message::{Draft, Message, Posted};
 use crate::options::{Limits, MailOptions};
+use crate::passing::{Passes, shown};
 use crate::protocol::{IdleNotification, Question};
 use crate::request::{Reply, Request};
 use crate::requests::{KEPT, Requests, no_such_request};
@@ -223,6 +224,13 @@ impl Backend for MemoryMail {
         }))
     }
 
+    fn follow(&self) -> Box<dyn Passes> {
+        Box::new(MemoryPassing {
+            memory: self.memory.clone(),
+            seen: HashMap::new(),
+        })
+    }
+
     fn post(&self, draft: &Draft) -> Result<Posted> {
         self.memory.change(|team| team.post(draft, &self.options))
     }
@@ -340,6 +348,29 @@ impl Asking for MemoryMail {
         let mut requests = self.memory.lock().requests.clone();
         requests.retain(|request| request.waits() && !request.is_overdue(now));
         Ok(requests)
+    }
+}
+
+/// The messages of all inboxes as they pass.
+#[derive(Debug)]
+struct MemoryPassing {
+    memory: Memory,
+    /// The last number that was returned of each inbox.
+    seen: HashMap<String, u64>,
+}
+
+impl Passes for MemoryPassing {
+    fn look(&mut self) -> Result<Vec<Message>> {
+        let mut new = Vec::new();
+        for (name, stored) in &self.memory.lock().inboxes {
+            let seen = self.seen.entry(name.clone()).or_default();
+            let messages = stored
+                .after(*seen)
+                .map(|(message, _)| shown(message.clone()));
+            new.extend(messages);
+            *seen = stored.last_seq;
+        }
+        Ok(new)
     }
 }
 

@@ -36,7 +36,7 @@ pub(crate) struct PruneArgs {
 
 pub(crate) fn run(command: &BoardCommand, context: &mut Context) -> Result<Exit, Failure> {
     #[cfg(feature = "postgres")]
-    if let Some(database) = context.database().cloned() {
+    if let Some(database) = context.backends().database().cloned() {
         return match command {
             BoardCommand::Show => in_database::show(&database, context),
             BoardCommand::Migrate(args) => in_database::migrate(&database, args.dry_run, context),
@@ -72,8 +72,8 @@ fn in_files(why: &str) -> Failure {
 mod in_database {
     use std::time::Duration;
 
-    use coordinator::{DATABASE_SCHEMA, database_findings};
     use database::{Database, Health};
+    use runs::backends::postgres::{SCHEMA, findings_of};
     use serde_json::{Map, Value, json};
     use store::Failure;
     use taskboard::ListMetrics;
@@ -87,7 +87,7 @@ mod in_database {
         dry_run: bool,
         context: &mut Context,
     ) -> Result<Exit, Failure> {
-        let steps = database::migrate(database, &DATABASE_SCHEMA, dry_run)?;
+        let steps = database::migrate(database, &SCHEMA, dry_run)?;
         let json = json!({"board": database.shown(), "applied": if dry_run { &[][..] } else { &steps },
             "missing": if dry_run { &steps[..] } else { &[] }});
         let text = match (steps.is_empty(), dry_run) {
@@ -107,7 +107,7 @@ mod in_database {
         dry_run: bool,
         context: &mut Context,
     ) -> Result<Exit, Failure> {
-        for component in DATABASE_SCHEMA {
+        for component in SCHEMA {
             database.require(component)?;
         }
         let age = Duration::from_secs(u64::from(days) * 86_400);
@@ -132,7 +132,7 @@ mod in_database {
     pub(super) fn show(database: &Database, context: &mut Context) -> Result<Exit, Failure> {
         let health = database.health()?;
         let versions = database.versions()?;
-        let ready = DATABASE_SCHEMA
+        let ready = SCHEMA
             .iter()
             .try_for_each(|component| database.require(component));
         let lists = match &ready {
@@ -177,7 +177,7 @@ mod in_database {
             ));
         }
         let mut warn = |words: String| text.push_str(&format!("\n{YELLOW}!{YELLOW:#} {words}"));
-        for finding in database_findings(&health, database.shown()) {
+        for finding in findings_of(&health, database.shown()) {
             match finding.fixed {
                 Some(instead) => warn(format!("{}: {instead}", finding.message)),
                 None => warn(finding.message),

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use landing::commit_of;
 use runs::Agents;
-use runs::shared_board::results_of;
+use runs::results::results_of;
 use store::name::Name;
 use taskboard::{Board, BoardOptions, Hooks, Status, Task, TaskId, TaskResult, Veto};
 use worktrees::Trees;

@@ -8,7 +8,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use runs::shared_board::result_name;
+use runs::results::result_name;
 use runs::{AgentError, Agents};
 use taskboard::{Board, LandedAt, Task, TaskId, TaskResult};
 use worktrees::{Base, CreateMode, CreateRequest, Slug, TreeError, Trees, shown_branch};

@@ -6,8 +6,8 @@
 //! ends, also if a kill got in between. `swarm` supervises one process and knows no board, mail or
 //! worktree; this room puts these together. It knows the limits of all agents of a team
 //! ([`fleet`]), the hooks on tasks and worktrees ([`hooks`]), which process belongs to which agent
-//! ([`identity`], [`peer`]), what the team's session says of itself ([`session_file`]), and where
-//! the files or the database of a team are ([`rosters`], [`shared_board`]).
+//! ([`identity`], [`peer`]), what the team's session says of itself ([`session_file`]), and whether
+//! board, mail and rosters are in files or in a database ([`backends`]).
 //!
 //! # What it must not know (and where to go instead)
 //!
@@ -52,32 +52,38 @@
 //! | see whether an agent kept to what it may do | `coordinator/runs/src/run/judge.rs`; trees and branches of its own: `worktrees/src/changes/strays.rs` |
 //! | see how a team ends | `coordinator/runs/src/team_delete.rs`, `swarm/team/src/delete.rs` |
 //! | keep a task and its tree in step | `coordinator/runs/src/binding.rs`, `taskboard/src/board/worktree.rs` |
+//! | know whether board, mail and rosters are in files or in a database | `coordinator/runs/src/backends.rs`, `coordinator/runs/src/backends/postgres.rs` |
 //! | know whose process this is | `coordinator/runs/src/identity.rs`, `coordinator/project/src/workplace/own.rs`; processes above us: `swarm/src/process/ancestors.rs` |
 //! | know who is at the other end of a connection | `coordinator/runs/src/peer.rs`; which process has a socket: `swarm/src/process/sockets.rs` |
 
+pub mod backends;
 pub mod binding;
 pub mod bystander;
 pub mod env;
 pub mod failure_text;
 mod fault;
 pub mod file_rules;
+mod finding;
 pub mod fleet;
 pub mod hooks;
 pub mod identity;
 pub mod peer;
 pub mod progress;
-pub mod rosters;
+pub mod results;
 mod run;
 pub mod session_file;
-pub mod shared_board;
 mod team_delete;
+mod worker;
 
+pub use backends::{Backends, Turn};
 pub use fault::FAULT_POINTS;
+pub use finding::Finding;
 pub use run::{
     AgentError, Agents, Asleep, DefinedHooks, GUARD, Grants, HOOKS, HOST, HeldWhileParked, KEEPER,
-    KnownWorker, LaunchPlan, Launched, Listed, MATES, MATES_GUARD, MadeBy, Outcome, Output,
-    Outside, Prove, Sent, Settled, Shared, Spawn, Surroundings, Turn, Usage, WorksIn, guard_main,
-    hooks_main, host_main, host_name, keeper_main, mail_options, mates, mates_guard_main, open,
-    stop_all, supervise, task_refused, tree_options,
+    LaunchPlan, Launched, Listed, MATES, MATES_GUARD, MadeBy, Outcome, Output, Outside, Prove,
+    Sent, Settled, Shared, Spawn, Surroundings, Usage, WorksIn, guard_main, hooks_main, host_main,
+    keeper_main, mail_options, mates, mates_guard_main, open, stop_all, supervise, task_refused,
+    tree_options,
 };
 pub use team_delete::{DeleteError, Deleted, Force, TreeEnd, delete_team};
+pub use worker::{KnownWorker, host_name};

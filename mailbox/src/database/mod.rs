@@ -41,10 +41,11 @@ use crate::error::{MailError, Result};
 use crate::mailbox::Mailbox;
 use crate::message::{Draft, Posted};
 use crate::options::MailOptions;
+use crate::passing::Passes;
 use crate::protocol::IdleNotification;
 
 use inbox::DatabaseInbox;
-pub use passing::Passing;
+use passing::DatabasePassing;
 pub use retention::{PrunedMail, prune};
 pub use whole::{delete_all, inboxes_being_read};
 
@@ -122,6 +123,10 @@ impl Backend for DatabaseMail {
 
     fn inbox(&self, agent: &Name) -> Result<Arc<dyn Kept>> {
         Ok(self.at(agent)?)
+    }
+
+    fn follow(&self) -> Box<dyn Passes> {
+        Box::new(DatabasePassing::new(&self.database, &self.team))
     }
 
     fn broadcast(&self, draft: &Draft, recipients: Vec<Name>) -> Result<Broadcast> {

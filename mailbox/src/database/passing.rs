@@ -1,40 +1,40 @@
-//! A team's messages as they pass, for views: a view reads without marking anything as read.
+//! A team's messages as they pass, read from the tables.
 
 use std::collections::BTreeMap;
 
 use database::{Database, Type};
-use store::name::Name;
 
 use super::MIGRATIONS;
 use super::inbox::{Found, read_message};
 use crate::error::Result;
 use crate::message::Message;
+use crate::passing::{Passes, shown};
 
 /// Maximum number of the last messages read from an inbox that already exists.
 const LAST: i64 = 50;
 
-/// The messages of one team, for all recipients.
+/// The rows of all inboxes of a team.
 #[derive(Debug)]
-pub struct Passing {
+pub(super) struct DatabasePassing {
     database: Database,
     team: String,
     /// The last message that was seen of each inbox.
     seen: BTreeMap<i64, i64>,
 }
 
-impl Passing {
-    /// The mail of `team` in a database; begins with the last messages of every inbox.
-    pub fn new(database: &Database, team: &Name) -> Self {
+impl DatabasePassing {
+    /// The mail of `team`, whose name is in lower case.
+    pub(super) fn new(database: &Database, team: &str) -> Self {
         Self {
             database: database.clone(),
-            team: team.as_str().to_ascii_lowercase(),
+            team: team.to_owned(),
             seen: BTreeMap::new(),
         }
     }
+}
 
-    /// The messages since the last call, inbox by inbox. A message to all agents appears once for
-    /// each of them, with the same id.
-    pub fn look(&mut self) -> Result<Vec<Message>> {
+impl Passes for DatabasePassing {
+    fn look(&mut self) -> Result<Vec<Message>> {
         self.database.require(&MIGRATIONS)?;
         let (inboxes, seqs): (Vec<i64>, Vec<i64>) = self.seen.iter().unzip();
         let rows = self.database.read(|session| {
@@ -65,7 +65,7 @@ impl Passing {
             self.seen.insert(inbox, seq);
             read_message(&line, &mut found);
         }
-        let messages = found.0.into_iter().map(|(message, _)| message);
+        let messages = found.0.into_iter().map(|(message, _)| shown(message));
         Ok(messages.collect())
     }
 }

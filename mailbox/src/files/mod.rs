@@ -39,6 +39,7 @@ mod inbox;
 mod live;
 mod look;
 pub(crate) mod marks;
+mod passing;
 mod reader;
 mod requests;
 mod rotate;

@@ -15,8 +15,10 @@ use crate::error::Result;
 use crate::fault;
 use crate::files::activity;
 use crate::files::inbox::FileInbox;
+use crate::files::passing::FilePassing;
 use crate::message::{Draft, Posted};
 use crate::options::MailOptions;
+use crate::passing::Passes;
 use crate::protocol::IdleNotification;
 
 /// The mail of one team, in its directory.
@@ -71,6 +73,10 @@ impl Backend for FileMail {
 
     fn inbox(&self, agent: &Name) -> Result<Arc<dyn Kept>> {
         Ok(self.at(agent)?)
+    }
+
+    fn follow(&self) -> Box<dyn Passes> {
+        Box::new(FilePassing::new(&self.dir))
     }
 
     fn post(&self, draft: &Draft) -> Result<Posted> {

@@ -44,7 +44,7 @@
 //! | to | look at |
 //! |---|---|
 //! | know why a change happens once although the link breaks | `store/database/src/database.rs` |
-//! | change what `ccb doctor` and `ccb board show` say of a server | `store/database/src/health.rs`, `coordinator/src/doctor/server.rs`, `taskboard/src/tables/metrics.rs` |
+//! | change what `ccb doctor` and `ccb board show` say of a server | `store/database/src/health.rs`, `coordinator/runs/src/backends/postgres/server.rs`, `taskboard/src/tables/metrics.rs` |
 
 mod connection;
 mod database;

@@ -1,24 +1,15 @@
-//! Changes of a roster: each is one locked read, change and atomic replace, or one transaction.
+//! Changes of a roster: what each one refuses and what it writes.
 
 use serde_json::{Map, Value, json};
+use store::StoreError;
 use store::agent_id::{AgentId, LEAD};
-use store::atomic::{self, Staged, Stamp};
-use store::fault::reached;
-use store::home::create_private_dir;
-use store::lock::FileLock;
 use store::machine::Machine;
 use store::name::Name;
-use store::tree::names_in;
-use store::{IoContext, StoreError};
 use swarm::definitions::PermissionMode;
 
 use super::error::TeamError;
 use super::format::{COLORS, Document, VERSION, set};
 use super::{Member, NewMember, Roster, Team, nearest};
-use crate::fault;
-
-/// Maximum tries of a change that starts again because another tool wrote the file meanwhile.
-const TRIES: usize = 20;
 
 /// The fields of a new team.
 #[derive(Debug, Clone, Default)]
@@ -54,22 +45,8 @@ pub struct MemberUpdate {
 impl Team {
     /// Makes the team, with its lead as the only member, which is not at work.
     pub fn create(&self, new: &NewTeam) -> Result<Roster, TeamError> {
-        #[cfg(feature = "postgres")]
-        if let Some(database) = self.database()? {
-            return self.create_row(database, |now| self.first_document(new, now));
-        }
-        self.make_dir()?;
-        let _lock = self.lock()?;
-        self.sweep()?;
-        match self.read() {
-            Ok((document, _)) => return Err(self.is_there(&document)),
-            Err(TeamError::NotFound { .. }) => {}
-            Err(error) => return Err(error),
-        }
-        let document = self.first_document(new, self.options.clock.now_ms())?;
-        self.stage(&document)?.replace(&self.config_path())?;
-        self.sync()?;
-        self.understood(&document)
+        let first = |now| self.first_document(new, now);
+        self.understood(&self.backend.create(self, &first)?)
     }
 
     /// The reason why a team with this roster cannot be made.
@@ -189,52 +166,20 @@ impl Team {
         self.require(&roster, name)
     }
 
-    /// Does one change under the lock; all of it or nothing is kept. `apply` gets the time, and may
-    /// be called again if it was for nothing.
+    /// Does one change; all of it or nothing is kept. `apply` gets the time, and may be called again
+    /// if its first result could not be kept.
     pub(super) fn change(
         &self,
         mut apply: impl FnMut(&mut Document, &Roster, i64) -> Result<(), TeamError>,
     ) -> Result<Roster, TeamError> {
-        #[cfg(feature = "postgres")]
-        if let Some(database) = self.database()? {
-            return self.change_row(database, apply);
-        }
-        let now = self.options.clock.now_ms();
-        let _lock = self.locked()?;
-        for _ in 0..TRIES {
-            let (mut document, stamp) = self.read()?;
-            let roster = self.understood(&document)?;
-            self.check_writable(&document, &roster)?;
-            apply(&mut document, &roster, now)?;
-            let changed = self.understood(&document)?;
-            let staged = self.stage(&document)?;
-            // Other tools know nothing of our lock; do not undo what they have just written.
-            if self.stamp()? == Some(stamp) {
-                staged.replace(&self.config_path())?;
-                self.sync()?;
-                return Ok(changed);
-            }
-        }
-        Err(self.keeps_changing())
+        self.backend.change(self, &mut apply)
     }
 
     pub(super) fn keeps_changing(&self) -> TeamError {
         TeamError::ChangedMeanwhile {
             team: self.name.to_string(),
-            path: self.roster_path(),
+            path: self.backend.path(self),
         }
-    }
-
-    /// The lock of a team that exists, with everything a change needs around it.
-    pub(super) fn locked(&self) -> Result<FileLock, TeamError> {
-        if self.stamp()?.is_none() {
-            return Err(self.not_found());
-        }
-        // A team another tool made has no directory of ours.
-        create_private_dir(&self.tmp_dir())?;
-        let lock = self.lock()?;
-        self.sweep()?;
-        Ok(lock)
     }
 
     pub(super) fn check_writable(
@@ -245,7 +190,7 @@ impl Team {
         let found = document
             .version()
             .map_err(|error| self.corrupt(error.why))?;
-        StoreError::check_version(&self.roster_path(), found, VERSION)?;
+        StoreError::check_version(&self.backend.path(self), found, VERSION)?;
         self.check_repository(roster)
     }
 
@@ -289,52 +234,6 @@ impl Team {
         TeamError::Deleting {
             team: self.name.to_string(),
         }
-    }
-
-    /// Makes the team's directory; a lock over all teams keeps two names apart that differ
-    /// only in case.
-    fn make_dir(&self) -> Result<(), TeamError> {
-        let teams = self.home.teams();
-        create_private_dir(&teams)?;
-        let timeout = self.options.lock_timeout;
-        let _lock = FileLock::exclusive(&teams.join(".lock"), "the directory of teams", timeout)?;
-        self.name.check_no_clash("team", &teams)?;
-        // The team's tasks will be in a list of the same name.
-        self.name.check_no_clash("team", &self.home.lists())?;
-        create_private_dir(&self.tmp_dir())?;
-        reached(fault::TEAM_DIR_MADE);
-        atomic::sync_dir(&teams, self.options.durability)?;
-        Ok(atomic::sync_parent(&teams, self.options.durability)?)
-    }
-
-    /// Removes the files that dead writers have left. We hold the lock, so no other process is
-    /// writing.
-    fn sweep(&self) -> Result<(), TeamError> {
-        for name in names_in(&self.tmp_dir())? {
-            atomic::remove(&self.tmp_dir().join(name))?;
-        }
-        Ok(())
-    }
-
-    fn stage(&self, document: &Document) -> Result<Staged, TeamError> {
-        let bytes = document.to_bytes();
-        Ok(Staged::write(
-            &self.tmp_dir(),
-            &bytes,
-            self.options.durability,
-        )?)
-    }
-
-    pub(super) fn sync(&self) -> Result<(), TeamError> {
-        atomic::sync_dir(&self.dir, self.options.durability)
-            .map_err(|source| TeamError::NotDurable { source })
-    }
-
-    /// The stamp of the roster's file, if there is one.
-    fn stamp(&self) -> Result<Option<Stamp>, TeamError> {
-        let path = self.config_path();
-        let meta = std::fs::symlink_metadata(&path).if_there("read", &path)?;
-        Ok(meta.as_ref().map(Stamp::of))
     }
 }
 

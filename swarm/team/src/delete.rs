@@ -67,47 +67,11 @@ impl Team {
 
     /// Deletes everything of the team but its lock, the roster last.
     pub fn finish_delete(&self) -> Result<(), TeamError> {
-        #[cfg(feature = "postgres")]
-        if let Some(database) = self.database()? {
-            return self.finish_in(database);
-        }
-        {
-            let _lock = self.locked()?;
-            self.check_deleting()?;
-            self.set_all_aside()?;
-            reached(fault::TEAM_ASIDE);
-        }
-        self.empty_trash()?;
-        // The roster must not be the first to be gone after a power cut.
-        atomic::sync_dir(&self.dir, self.options.durability)?;
-        let _lock = self.locked()?;
-        self.check_deleting()?;
-        atomic::remove(&self.config_path())?;
-        self.sync()
-    }
-
-    /// The same for a team whose roster is in a database: its mail there, and its files here. Files
-    /// on other machines are those machines' own.
-    #[cfg(feature = "postgres")]
-    fn finish_in(&self, database: &database::Database) -> Result<(), TeamError> {
-        self.check_marked(&self.read_row(database)?)?;
-        if let Some(beside) = &self.options.beside {
-            beside.delete_mail(&self.name)?;
-        }
-        // With a roster of its own the directory is that of another team, kept in files.
-        if self.dir.is_dir() && !self.config_path().exists() {
-            create_private_dir(&self.tmp_dir())?;
-            {
-                let _lock = self.lock()?;
-                self.set_all_aside()?;
-            }
-            self.empty_trash()?;
-        }
-        self.delete_row(database)
+        self.backend.delete(self)
     }
 
     /// The caller holds the lock.
-    fn set_all_aside(&self) -> Result<(), TeamError> {
+    pub(super) fn set_all_aside(&self) -> Result<(), TeamError> {
         create_private_dir(&self.trash_dir())?;
         for part in PARTS {
             self.set_aside(part)?;
@@ -124,7 +88,7 @@ impl Team {
     }
 
     /// Outside the lock: transcripts can be large.
-    fn empty_trash(&self) -> Result<(), TeamError> {
+    pub(super) fn empty_trash(&self) -> Result<(), TeamError> {
         store::tree::delete(&self.trash_dir())?;
         reached(fault::TEAM_EMPTIED);
         Ok(())
@@ -135,12 +99,6 @@ impl Team {
         pass(fault::TEAM_SET_ASIDE).context("set aside", &path)?;
         atomic::set_aside(&path, &self.trash_dir())?;
         Ok(())
-    }
-
-    /// The caller holds the lock.
-    fn check_deleting(&self) -> Result<(), TeamError> {
-        let (document, _) = self.read()?;
-        self.check_marked(&document)
     }
 
     /// Refuses unless the roster says that the team is being deleted.

@@ -13,10 +13,9 @@ pub enum TeamError {
     /// A file, lock, name or setting.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The database the roster is in.
-    #[cfg(feature = "postgres")]
-    #[error(transparent)]
-    Database(#[from] database::DatabaseError),
+    /// The backend that the roster is kept in; which errors there are is its own business.
+    #[error("{0}")]
+    Backend(Box<dyn Explain + Send + Sync>),
     /// No team has this name.
     #[error("there is no team {name:?}")]
     NotFound {
@@ -81,8 +80,7 @@ impl Explain for TeamError {
         use Category::{Failed, Invalid, NotFound, Refused};
         match self {
             Self::Store(error) => error.facts(),
-            #[cfg(feature = "postgres")]
-            Self::Database(error) => error.facts(),
+            Self::Backend(error) => error.facts(),
             Self::NotFound { nearest, .. } => Facts::new(NotFound, "team_not_found")
                 .hint(did_you_mean(
                     nearest,

@@ -5,7 +5,8 @@
 //! * The roster ([`Roster`], [`Member`]), in the format that Claude Code reads, and every change of it.
 //! * The members of a team that are alive ([`Team::living`]), by locks and by the roster.
 //! * Deleting a team in steps that can be repeated ([`Team::begin_delete`], [`Team::finish_delete`]).
-//! * The same rosters in PostgreSQL (`rows`, feature `postgres`).
+//! * Where rosters are kept: one of two backends behind one port (`backend`), files ([`Teams::new`]) or
+//!   rows of PostgreSQL (`Teams::on`, feature `postgres`). `tests/` hold both to the same promises.
 //!
 //! ```text
 //! <home>/teams/.lock                    held while a team's directory is made
@@ -47,8 +48,8 @@
 //!
 //! | to | look at |
 //! |---|---|
-//! | change a team's roster | `swarm/team/src/change.rs`; its format is in `swarm/team/src/format.rs` |
-//! | change rosters in PostgreSQL | `swarm/team/src/rows.rs`, `swarm/team/migrations/001.sql`; what is beside them: `swarm/team/src/beside.rs`, `coordinator/runs/src/rosters.rs`; links that break: `swarm/team/tests/database/cuts.rs` |
+//! | change a team's roster | `swarm/team/src/change.rs`; its format is in `swarm/team/src/format.rs`; where it is kept: `swarm/team/src/backend.rs` (the port), `swarm/team/src/files.rs` |
+//! | change rosters in PostgreSQL | `swarm/team/src/rows.rs`, `swarm/team/migrations/001.sql`; what is beside them: `swarm/team/src/beside.rs`, `coordinator/runs/src/backends/postgres.rs`; links that break: `swarm/team/tests/database/cuts.rs` |
 //! | know who of a team is alive | `swarm/team/src/living.rs` |
 //!
 //! # A change of a roster
@@ -62,11 +63,13 @@
 //! requests and runs are moved to `.ccb/trash/` and deleted there, `config.json` goes last. If the board says no, the first step is
 //! taken back.
 
+mod backend;
 mod beside;
 mod change;
 mod delete;
 mod error;
 mod fault;
+mod files;
 mod format;
 #[doc(hidden)]
 pub mod fuzz;
@@ -77,16 +80,16 @@ mod rows;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use store::atomic::{self, Durability, Stamp};
+use store::atomic::Durability;
 use store::clock::{Clock, SystemClock};
 use store::home::Home;
-use store::lock::{DEFAULT_TIMEOUT, FileLock};
+use store::lock::DEFAULT_TIMEOUT;
 use store::machine::Machine;
 use store::name::Name;
-use store::tree::names_in;
 
+pub use backend::Version;
 pub use beside::Beside;
 pub use change::{MemberUpdate, NewTeam};
 pub use error::TeamError;
@@ -96,11 +99,9 @@ pub use life::{Life, Living};
 #[cfg(feature = "postgres")]
 pub use rows::MIGRATIONS;
 
+use backend::Backend;
+use files::Files;
 use format::Document;
-
-/// Time for which a roster that does not parse is read again: other tools write it in place.
-const REREAD_FOR: Duration = Duration::from_secs(1);
-const PAUSE: Duration = Duration::from_millis(5);
 
 /// One team, which need not exist yet.
 #[derive(Debug)]
@@ -109,9 +110,15 @@ pub struct Team {
     home: Home,
     dir: PathBuf,
     options: TeamOptions,
-    /// The key of its row: the name in lower case, and as it is written.
-    #[cfg(feature = "postgres")]
-    key: [String; 2],
+    backend: Arc<dyn Backend>,
+}
+
+/// All teams of a home, or of the database that their rosters are in.
+#[derive(Debug, Clone)]
+pub struct Teams {
+    home: Home,
+    options: TeamOptions,
+    backend: Arc<dyn Backend>,
 }
 
 /// The options of a team.
@@ -121,9 +128,6 @@ pub struct TeamOptions {
     /// name that is the same on every machine. A team of another one is not changed; from outside
     /// every repository, and for teams of none, everything goes.
     pub repository: Option<String>,
-    /// The database of rosters; `None` for files.
-    #[cfg(feature = "postgres")]
-    pub database: Option<database::Database>,
     /// The machine the caller is on, where a team may be on several; members record theirs.
     pub machine: Option<Machine>,
     /// The mail and lists beside a roster in a database; `None` for files.
@@ -140,8 +144,6 @@ impl Default for TeamOptions {
     fn default() -> Self {
         Self {
             repository: None,
-            #[cfg(feature = "postgres")]
-            database: None,
             machine: None,
             beside: None,
             durability: Durability::Full,
@@ -160,43 +162,44 @@ pub struct Listed {
     pub roster: Result<Roster, TeamError>,
 }
 
-/// All teams of `home`, or of the database that `options` name, by name.
-pub fn list(home: &Home, options: &TeamOptions) -> Result<Vec<Listed>, TeamError> {
-    #[cfg(feature = "postgres")]
-    if let Some(database) = &options.database {
-        return rows::list(database, home, options);
+impl Teams {
+    /// The teams of `home` whose rosters are files.
+    pub fn new(home: &Home, options: TeamOptions) -> Self {
+        Self::kept(home, options, Arc::new(Files))
     }
-    let mut teams = Vec::new();
-    for name in names_in(&home.teams())? {
-        // Other tools may have names we would not give; those directories are not ours.
-        let Ok(name) = Name::new("team", &name) else {
-            continue;
-        };
-        let team = Team::new(home, name, options.clone());
-        match team.roster() {
-            Err(TeamError::NotFound { .. }) => {}
-            roster => teams.push(Listed {
-                name: team.name.to_string(),
-                roster,
-            }),
+
+    /// The constructor chooses the backend; nothing after it asks which one it is.
+    fn kept(home: &Home, options: TeamOptions, backend: Arc<dyn Backend>) -> Self {
+        Self {
+            home: home.clone(),
+            options,
+            backend,
         }
     }
-    Ok(teams)
+
+    /// The team `name`.
+    pub fn team(&self, name: Name) -> Team {
+        Team {
+            dir: self.home.team(&name),
+            home: self.home.clone(),
+            name,
+            options: self.options.clone(),
+            backend: Arc::clone(&self.backend),
+        }
+    }
+
+    /// All of them, of every repository, by name.
+    pub fn list(&self) -> Result<Vec<Listed>, TeamError> {
+        self.backend.list(self)
+    }
+
+    /// The repository the caller is in, as rosters record it.
+    pub fn repository(&self) -> Option<&str> {
+        self.options.repository.as_deref()
+    }
 }
 
 impl Team {
-    /// The team `name` in `home`.
-    pub fn new(home: &Home, name: Name, options: TeamOptions) -> Self {
-        Self {
-            dir: home.team(&name),
-            home: home.clone(),
-            #[cfg(feature = "postgres")]
-            key: [name.as_str().to_ascii_lowercase(), name.to_string()],
-            name,
-            options,
-        }
-    }
-
     /// The team's name.
     pub fn name(&self) -> &Name {
         &self.name
@@ -209,12 +212,7 @@ impl Team {
 
     /// Its present members, read without a lock and from any repository.
     pub fn roster(&self) -> Result<Roster, TeamError> {
-        #[cfg(feature = "postgres")]
-        if let Some(database) = self.database()? {
-            return self.understood(&self.read_row(database)?);
-        }
-        let (document, _) = self.read()?;
-        self.understood(&document)
+        self.understood(&self.backend.read(self)?)
     }
 
     /// The same for a caller that is going to act in the team's name: refused from another
@@ -223,6 +221,12 @@ impl Team {
         let roster = self.roster()?;
         self.check_repository(&roster)?;
         Ok(roster)
+    }
+
+    /// A number or stamp that differs after every change of the roster; `None` if there is no
+    /// roster.
+    pub fn version(&self) -> Result<Option<Version>, TeamError> {
+        self.backend.version(self)
     }
 
     fn check_repository(&self, roster: &Roster) -> Result<(), TeamError> {
@@ -236,21 +240,6 @@ impl Team {
         }
     }
 
-    /// The roster's file, read again for a while if it does not parse.
-    fn read(&self) -> Result<(Document, Stamp), TeamError> {
-        let started = Instant::now();
-        loop {
-            let Some((bytes, stamp)) = atomic::read_stamped(&self.config_path())? else {
-                return Err(self.not_found());
-            };
-            match Document::parse(&self.name, &bytes) {
-                Ok(document) => return Ok((document, stamp)),
-                Err(detail) if started.elapsed() > REREAD_FOR => return Err(self.corrupt(detail)),
-                Err(_) => std::thread::sleep(PAUSE),
-            }
-        }
-    }
-
     fn understood(&self, document: &Document) -> Result<Roster, TeamError> {
         document
             .read(&self.name)
@@ -260,7 +249,7 @@ impl Team {
     fn corrupt(&self, detail: String) -> TeamError {
         TeamError::Corrupt {
             team: self.name.to_string(),
-            path: self.roster_path(),
+            path: self.backend.path(self),
             detail,
         }
     }
@@ -268,56 +257,8 @@ impl Team {
     fn not_found(&self) -> TeamError {
         TeamError::NotFound {
             name: self.name.to_string(),
-            nearest: nearest(self.name.as_str(), self.all_names()),
+            nearest: nearest(self.name.as_str(), self.backend.names(self)),
         }
-    }
-
-    fn all_names(&self) -> Vec<String> {
-        #[cfg(feature = "postgres")]
-        if let Some(database) = &self.options.database {
-            return self.names_of_rows(database);
-        }
-        let known = names_in(&self.home.teams()).unwrap_or_default();
-        let teams = known.into_iter().filter(|name| {
-            let config = self.home.teams().join(name).join("config.json");
-            config.is_file()
-        });
-        teams.collect()
-    }
-
-    /// The path of the roster, for messages.
-    fn roster_path(&self) -> PathBuf {
-        #[cfg(feature = "postgres")]
-        if let Some(database) = &self.options.database {
-            return self.row_path(database);
-        }
-        self.config_path()
-    }
-
-    fn lock(&self) -> Result<FileLock, TeamError> {
-        let what = format!("the roster of team {:?}", self.name.as_str());
-        let path = self.ours().join("lock");
-        Ok(FileLock::exclusive(
-            &path,
-            &what,
-            self.options.lock_timeout,
-        )?)
-    }
-
-    fn config_path(&self) -> PathBuf {
-        self.dir.join("config.json")
-    }
-
-    fn ours(&self) -> PathBuf {
-        self.dir.join(".ccb")
-    }
-
-    fn tmp_dir(&self) -> PathBuf {
-        self.ours().join("tmp")
-    }
-
-    fn trash_dir(&self) -> PathBuf {
-        self.ours().join("trash")
     }
 }
 

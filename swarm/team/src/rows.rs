@@ -4,16 +4,19 @@
 //! transaction that writes its operation down ([`Database::change`]): if the link breaks, it has
 //! happened once or not at all. Runs, sessions and notes stay files of the machine they are on.
 
+use std::error::Error;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use database::{Answer, Carries, Component, Database, DatabaseError, Operation, Session, Type};
 use store::StoreError;
-use store::home::Home;
+use store::home::{Home, create_private_dir};
 use store::name::Name;
 
-use super::error::TeamError;
-use super::format::Document;
-use super::{Listed, Roster, Team, TeamOptions};
+use crate::backend::{Backend, Change, First, Version};
+use crate::error::TeamError;
+use crate::format::Document;
+use crate::{Listed, Roster, Team, TeamOptions, Teams};
 
 /// The tables of rosters, for the code that brings a schema up to date.
 pub const MIGRATIONS: Component = Component {
@@ -38,162 +41,69 @@ impl Answer for Text {
     }
 }
 
+impl From<DatabaseError> for TeamError {
+    fn from(error: DatabaseError) -> Self {
+        Self::Backend(Box::new(error))
+    }
+}
+
 impl Carries for TeamError {
     fn database(&self) -> Option<&DatabaseError> {
-        match self {
-            Self::Database(error) => Some(error),
-            _ => None,
-        }
+        let Self::Backend(error) = self else {
+            return None;
+        };
+        let error: &(dyn Error + 'static) = &**error;
+        error.downcast_ref()
     }
 }
 
-/// All teams of the database, by name.
-pub(super) fn list(
-    database: &Database,
-    home: &Home,
-    options: &TeamOptions,
-) -> Result<Vec<Listed>, TeamError> {
-    database.require(&MIGRATIONS)?;
-    let rows = database.read(|session| {
-        let rows = session.query("SELECT name, roster FROM @.teams", &[])?;
-        let pair = |row| {
-            Ok::<(String, String), TeamError>((
-                session.column(row, "name")?,
-                session.column(row, "roster")?,
-            ))
-        };
-        rows.iter().map(pair).collect::<Result<Vec<_>, _>>()
-    })?;
-    let mut teams = Vec::new();
-    for (name, text) in rows {
-        let team = Team::new(home, Name::new("team", &name)?, options.clone());
-        let document = team.parsed(&text);
-        let roster = document.and_then(|document| team.understood(&document));
-        teams.push(Listed { name, roster });
+impl Teams {
+    /// The teams whose rosters are in a database. Their mail and lists, which [`TeamOptions::beside`]
+    /// reaches, are in the same database.
+    pub fn on(database: &Database, home: &Home, options: TeamOptions) -> Self {
+        Self::kept(home, options, Arc::new(Rows(database.clone())))
     }
-    teams.sort_by(|a, b| a.name.cmp(&b.name));
-    Ok(teams)
 }
 
-impl Team {
-    /// The database its roster is in, if it is in one that is ready.
-    pub(super) fn database(&self) -> Result<Option<&Database>, TeamError> {
-        if let Some(database) = &self.options.database {
-            database.require(&database::COMMON)?;
-            database.require(&MIGRATIONS)?;
-        }
-        Ok(self.options.database.as_ref())
-    }
+/// Rosters in the rows of a table.
+#[derive(Debug)]
+pub(crate) struct Rows(pub(crate) Database);
 
-    /// A number that is another one after every change; `None` where the roster is a file, or is
-    /// not there.
-    pub fn version(&self) -> Result<Option<i64>, TeamError> {
-        let Some(database) = self.database()? else {
-            return Ok(None);
-        };
-        database.read(|session| {
-            let select = "SELECT version FROM @.teams WHERE id = $1 AND name = $2";
-            let row = session.query_opt(select, &self.key_and_name())?;
-            let version = row.map(|row| session.column(&row, "version"));
-            Ok(version.transpose()?)
-        })
+impl Rows {
+    /// The database, if it is ready.
+    fn ready(&self) -> Result<&Database, TeamError> {
+        self.0.require(&database::COMMON)?;
+        self.0.require(&MIGRATIONS)?;
+        Ok(&self.0)
     }
+}
 
-    pub(super) fn read_row(&self, database: &Database) -> Result<Document, TeamError> {
-        let found = database.read(|session| self.select(session, ""))?;
-        let Some((name, text)) = found else {
-            return Err(self.not_found());
-        };
-        self.check_spelling(&name)?;
-        self.parsed(&text)
-    }
-
-    pub(super) fn create_row(
-        &self,
-        database: &Database,
-        document: impl Fn(i64) -> Result<Document, TeamError>,
-    ) -> Result<Roster, TeamError> {
-        if let Some(beside) = &self.options.beside
-            && let Some(existing) = beside.list_alike(&self.name)?
-        {
-            return Err(self.clash(existing));
-        }
-        let made = database.change(Operation::new(), |session| {
-            for _ in 0..TRIES {
-                let document = document(now(session)?)?;
-                let text = text_of(&document);
-                let insert = "INSERT INTO @.teams (id, name, roster) VALUES ($1, $2, $3) \
-                     ON CONFLICT (id) DO NOTHING";
-                let [id, name] = self.key_and_name();
-                if session.execute(insert, &[id, name, (&text, Type::TEXT)])? == 1 {
-                    return Ok(Text(text));
-                }
-                if let Some((name, text)) = self.select(session, "FOR UPDATE")? {
-                    self.check_spelling(&name)?;
-                    return Err(self.is_there(&self.parsed(&text)?));
-                }
-            }
-            Err(self.keeps_changing())
+impl Backend for Rows {
+    fn list(&self, teams: &Teams) -> Result<Vec<Listed>, TeamError> {
+        self.0.require(&MIGRATIONS)?;
+        let rows = self.0.read(|session| {
+            let rows = session.query("SELECT name, roster FROM @.teams", &[])?;
+            let pair = |row| {
+                Ok::<(String, String), TeamError>((
+                    session.column(row, "name")?,
+                    session.column(row, "roster")?,
+                ))
+            };
+            rows.iter().map(pair).collect::<Result<Vec<_>, _>>()
         })?;
-        self.understood(&self.parsed(&made.0)?)
+        let mut found = Vec::new();
+        for (name, text) in rows {
+            let team = teams.team(Name::new("team", &name)?);
+            let document = parsed(&team, &text);
+            let roster = document.and_then(|document| team.understood(&document));
+            found.push(Listed { name, roster });
+        }
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(found)
     }
 
-    pub(super) fn change_row(
-        &self,
-        database: &Database,
-        mut apply: impl FnMut(&mut Document, &Roster, i64) -> Result<(), TeamError>,
-    ) -> Result<Roster, TeamError> {
-        let changed = database.change(Operation::new(), |session| {
-            let mut document = self.locked_row(session)?;
-            let roster = self.understood(&document)?;
-            self.check_writable(&document, &roster)?;
-            apply(&mut document, &roster, now(session)?)?;
-            let text = text_of(&document);
-            let update = "UPDATE @.teams SET roster = $3, version = nextval('@.team_versions') \
-                 WHERE id = $1 AND name = $2";
-            let [id, name] = self.key_and_name();
-            session.execute(update, &[id, name, (&text, Type::TEXT)])?;
-            Ok::<_, TeamError>(Text(text))
-        })?;
-        self.understood(&self.parsed(&changed.0)?)
-    }
-
-    pub(super) fn delete_row(&self, database: &Database) -> Result<(), TeamError> {
-        database.change(Operation::new(), |session| {
-            let document = self.locked_row(session)?;
-            self.check_marked(&document)?;
-            let delete = "DELETE FROM @.teams WHERE id = $1 AND name = $2";
-            session.execute(delete, &self.key_and_name())?;
-            Ok(())
-        })
-    }
-
-    /// The row, which no other session changes until the transaction ends.
-    fn locked_row(&self, session: &Session<'_>) -> Result<Document, TeamError> {
-        let Some((name, text)) = self.select(session, "FOR UPDATE")? else {
-            return Err(self.not_found());
-        };
-        self.check_spelling(&name)?;
-        self.parsed(&text)
-    }
-
-    fn select(
-        &self,
-        session: &Session<'_>,
-        lock: &str,
-    ) -> Result<Option<(String, String)>, TeamError> {
-        let sql = format!("SELECT name, roster FROM @.teams WHERE id = $1 {lock}");
-        let [id, _] = self.key_and_name();
-        let Some(row) = session.query_opt(&sql, &[id])? else {
-            return Ok(None);
-        };
-        let text = session.column(&row, "roster")?;
-        Ok(Some((session.column(&row, "name")?, text)))
-    }
-
-    /// The names of all teams; empty if the database does not answer.
-    pub(super) fn names_of_rows(&self, database: &Database) -> Vec<String> {
-        let names = database.read(|session| {
+    fn names(&self, _: &Team) -> Vec<String> {
+        let names = self.0.read(|session| {
             let rows = session.query("SELECT name FROM @.teams", &[])?;
             let names = rows.iter().map(|row| session.column(row, "name"));
             names.collect::<Result<Vec<String>, DatabaseError>>()
@@ -201,36 +111,153 @@ impl Team {
         names.unwrap_or_default()
     }
 
-    /// The path of the roster, for messages.
-    pub(super) fn row_path(&self, database: &Database) -> PathBuf {
-        let schema = database.settings().schema();
-        PathBuf::from(format!("table {schema}.teams in {}", database.shown()))
+    fn path(&self, _: &Team) -> PathBuf {
+        let schema = self.0.settings().schema();
+        PathBuf::from(format!("table {schema}.teams in {}", self.0.shown()))
     }
 
-    /// A team of this name in another case is another one, as in files.
-    fn check_spelling(&self, name: &str) -> Result<(), TeamError> {
-        match name == self.name.as_str() {
-            true => Ok(()),
-            false => Err(self.clash(name.to_owned())),
+    fn read(&self, team: &Team) -> Result<Document, TeamError> {
+        let found = self.ready()?.read(|session| select(team, session, ""))?;
+        document_of(team, found)
+    }
+
+    fn create(&self, team: &Team, first: First<'_>) -> Result<Document, TeamError> {
+        let database = self.ready()?;
+        if let Some(beside) = &team.options.beside
+            && let Some(existing) = beside.list_alike(&team.name)?
+        {
+            return Err(clash(team, existing));
         }
+        let made = database.change(Operation::new(), |session| {
+            for _ in 0..TRIES {
+                let text = text_of(&first(now(session)?)?);
+                let insert = "INSERT INTO @.teams (id, name, roster) VALUES ($1, $2, $3) \
+                     ON CONFLICT (id) DO NOTHING";
+                let key = Key::of(team);
+                let [id, name] = key.parameters();
+                if session.execute(insert, &[id, name, (&text, Type::TEXT)])? == 1 {
+                    return Ok(Text(text));
+                }
+                let found = select(team, session, "FOR UPDATE")?;
+                if found.is_some() {
+                    return Err(team.is_there(&document_of(team, found)?));
+                }
+            }
+            Err(team.keeps_changing())
+        })?;
+        parsed(team, &made.0)
     }
 
-    fn clash(&self, existing: String) -> TeamError {
-        TeamError::Store(StoreError::NameClash {
-            what: "team",
-            given: self.name.to_string(),
-            existing,
+    fn change(&self, team: &Team, apply: Change<'_>) -> Result<Roster, TeamError> {
+        let changed = self.ready()?.change(Operation::new(), |session| {
+            let mut document = locked_row(team, session)?;
+            let roster = team.understood(&document)?;
+            team.check_writable(&document, &roster)?;
+            apply(&mut document, &roster, now(session)?)?;
+            let text = text_of(&document);
+            let update = "UPDATE @.teams SET roster = $3, version = nextval('@.team_versions') \
+                 WHERE id = $1 AND name = $2";
+            let key = Key::of(team);
+            let [id, name] = key.parameters();
+            session.execute(update, &[id, name, (&text, Type::TEXT)])?;
+            Ok::<_, TeamError>(Text(text))
+        })?;
+        team.understood(&parsed(team, &changed.0)?)
+    }
+
+    /// The mail in the database and the files here. Files on other machines are those machines' own.
+    fn delete(&self, team: &Team) -> Result<(), TeamError> {
+        team.check_marked(&self.read(team)?)?;
+        if let Some(beside) = &team.options.beside {
+            beside.delete_mail(&team.name)?;
+        }
+        delete_files(team)?;
+        self.0.change(Operation::new(), |session| {
+            team.check_marked(&locked_row(team, session)?)?;
+            let delete = "DELETE FROM @.teams WHERE id = $1 AND name = $2";
+            session.execute(delete, &Key::of(team).parameters())?;
+            Ok(())
         })
     }
 
-    fn parsed(&self, text: &str) -> Result<Document, TeamError> {
-        Document::parse(&self.name, text.as_bytes()).map_err(|detail| self.corrupt(detail))
+    fn version(&self, team: &Team) -> Result<Option<Version>, TeamError> {
+        self.ready()?.read(|session| {
+            let select = "SELECT version FROM @.teams WHERE id = $1 AND name = $2";
+            let row = session.query_opt(select, &Key::of(team).parameters())?;
+            let version = row.map(|row| session.column(&row, "version"));
+            Ok(version.transpose()?.map(Version::Row))
+        })
+    }
+}
+
+/// The key of a team's row: its name in lower case, and as it is written.
+struct Key([String; 2]);
+
+impl Key {
+    fn of(team: &Team) -> Self {
+        Self([
+            team.name.as_str().to_ascii_lowercase(),
+            team.name.to_string(),
+        ])
     }
 
-    fn key_and_name(&self) -> [database::Parameter<'_>; 2] {
-        let [id, name] = &self.key;
+    fn parameters(&self) -> [database::Parameter<'_>; 2] {
+        let Self([id, name]) = self;
         [(id, Type::TEXT), (name, Type::TEXT)]
     }
+}
+
+/// Deletes the team's files, unless they are those of another team, with a roster of its own.
+fn delete_files(team: &Team) -> Result<(), TeamError> {
+    if !team.dir.is_dir() || team.config_path().exists() {
+        return Ok(());
+    }
+    create_private_dir(&team.tmp_dir())?;
+    {
+        let _lock = team.lock()?;
+        team.set_all_aside()?;
+    }
+    team.empty_trash()
+}
+
+/// Name and text of a row.
+type Row = (String, String);
+
+/// The row, which no other process changes until the transaction ends.
+fn locked_row(team: &Team, session: &Session<'_>) -> Result<Document, TeamError> {
+    document_of(team, select(team, session, "FOR UPDATE")?)
+}
+
+fn select(team: &Team, session: &Session<'_>, lock: &str) -> Result<Option<Row>, TeamError> {
+    let sql = format!("SELECT name, roster FROM @.teams WHERE id = $1 {lock}");
+    let key = Key::of(team);
+    let [id, _] = key.parameters();
+    let Some(row) = session.query_opt(&sql, &[id])? else {
+        return Ok(None);
+    };
+    let text = session.column(&row, "roster")?;
+    Ok(Some((session.column(&row, "name")?, text)))
+}
+
+/// A team of this name in another case is another one, as in files.
+fn document_of(team: &Team, found: Option<Row>) -> Result<Document, TeamError> {
+    match found {
+        None => Err(team.not_found()),
+        Some((name, _)) if name != team.name.as_str() => Err(clash(team, name)),
+        Some((_, text)) => parsed(team, &text),
+    }
+}
+
+fn clash(team: &Team, existing: String) -> TeamError {
+    TeamError::Store(StoreError::NameClash {
+        what: "team",
+        given: team.name.to_string(),
+        existing,
+    })
+}
+
+fn parsed(team: &Team, text: &str) -> Result<Document, TeamError> {
+    Document::parse(&team.name, text.as_bytes()).map_err(|detail| team.corrupt(detail))
 }
 
 fn now(session: &Session<'_>) -> Result<i64, DatabaseError> {

@@ -1,13 +1,11 @@
-//! The mail of a team, as it passes: read from its files or its database, without a lock.
+//! The mail of a team, as it passes: read without a lock.
 
-use std::collections::{BTreeMap, HashSet, VecDeque};
-use std::path::{Path, PathBuf};
+use std::collections::{HashSet, VecDeque};
 
-use mailbox::{Body, Mailbox, Message, Protocol, Request, RunStatus};
+use mailbox::{Body, Mailbox, Message, Passing, Protocol, Request, RunStatus};
 use project::workplace::Workplace;
 use store::atomic::Stamp;
 use store::clock::parse_rfc3339;
-use store::follow::Follower;
 use store::name::Name;
 use store::text::{clean, clean_line, cut_bytes, first_line};
 
@@ -15,10 +13,6 @@ use super::scene::MailScene;
 
 /// Maximum number of messages.
 const KEPT: usize = 300;
-/// Bytes at the end of an existing inbox that are read first.
-const TAIL: u64 = 64 * 1024;
-/// Maximum bytes per look; a longer line is skipped.
-const AT_ONCE: usize = 1 << 20;
 /// Maximum bytes of a text.
 const TEXT: usize = 16 * 1024;
 /// Maximum characters of a summary.
@@ -31,15 +25,11 @@ const REMEMBERED: usize = 4 * KEPT;
 /// Follows all inboxes of a team.
 #[derive(Debug)]
 pub(super) struct Post {
-    inboxes: PathBuf,
-    logs: BTreeMap<PathBuf, Follower>,
+    passing: Passing,
     mail: VecDeque<MailScene>,
     seen: HashSet<String>,
     order: VecDeque<String>,
     looked: Option<i64>,
-    /// The mail in a database; `None` if it is in files.
-    #[cfg(feature = "postgres")]
-    passing: Option<mailbox::Passing>,
 }
 
 /// The mail of a team, if this workplace may read it.
@@ -53,35 +43,14 @@ pub(super) fn mailbox_of(workplace: &Workplace, team: &Name) -> Option<Mailbox> 
 }
 
 impl Post {
-    /// Reads the mail of `team`, whose files are in `dir` if it is kept in files.
-    #[cfg_attr(
-        not(feature = "postgres"),
-        expect(unused_variables, reason = "all are files")
-    )]
-    pub(super) fn of(workplace: &Workplace, team: &Name, dir: &Path) -> Self {
-        #[cfg(feature = "postgres")]
-        if let Some(database) = workplace.database() {
-            return Self {
-                logs: BTreeMap::new(),
-                passing: Some(mailbox::Passing::new(database, team)),
-                ..Self::new(dir)
-            };
-        }
-        Self::new(dir)
-    }
-
-    fn new(team: &Path) -> Self {
-        let broadcasts = team.join("broadcast.jsonl");
-        let logs = BTreeMap::from([(broadcasts.clone(), Follower::tail(broadcasts, TAIL))]);
+    /// Reads the mail of a team.
+    pub(super) fn of(mailbox: &Mailbox) -> Self {
         Self {
-            inboxes: team.join("inboxes"),
-            logs,
+            passing: mailbox.follow(),
             mail: VecDeque::new(),
             seen: HashSet::new(),
             order: VecDeque::new(),
             looked: None,
-            #[cfg(feature = "postgres")]
-            passing: None,
         }
     }
 
@@ -98,38 +67,7 @@ impl Post {
     /// Reads new messages. A message that cannot be read now is read at the next look; the reader
     /// of the board reports the error.
     fn read(&mut self) {
-        #[cfg(feature = "postgres")]
-        if let Some(passing) = &mut self.passing {
-            let mut new = passing.look().unwrap_or_default();
-            for message in &mut new {
-                if message.broadcast.is_some() {
-                    message.to = "*".into();
-                }
-            }
-            return self.take(new);
-        }
-        for inbox in store::tree::list(&self.inboxes).unwrap_or_default() {
-            // Other tools keep a file beside ccb's directory.
-            let log = inbox.join("log.jsonl");
-            if !self.logs.contains_key(&log) && log.is_file() {
-                self.logs.insert(log.clone(), Follower::tail(log, TAIL));
-            }
-        }
-        let mut new = Vec::new();
-        for (path, log) in &mut self.logs {
-            let own_copies = path.starts_with(&self.inboxes);
-            let Ok(appended) = log.read(AT_ONCE) else {
-                continue;
-            };
-            let lines = appended.bytes.split(|byte| *byte == b'\n');
-            let messages = lines.filter_map(mailbox::read_line);
-            // A broadcast is shown once, not once for each recipient.
-            new.extend(messages.filter(|one| !own_copies || one.broadcast.is_none()));
-        }
-        self.take(new);
-    }
-
-    fn take(&mut self, mut new: Vec<Message>) {
+        let mut new = self.passing.look().unwrap_or_default();
         new.sort_by(|a, b| (&a.sent_at, a.id).cmp(&(&b.sent_at, b.id)));
         for message in new {
             self.add(&message);

@@ -2,29 +2,25 @@
 
 use std::path::{Path, PathBuf};
 
-use store::atomic::Stamp;
-use team::Team;
+use team::{Team, TeamError, Version};
 
-/// Poll interval of a database, in ms.
-#[cfg(feature = "postgres")]
+/// Poll interval of a database, in ms. Files are read every time.
 const EVERY: i64 = 500;
 
 /// Follows the existence of a team; creates nothing.
 #[derive(Debug)]
 pub(super) struct Presence {
     team: Team,
-    list: PathBuf,
+    /// The directory of its board, where that is in files; a team in files may be there without a
+    /// roster.
+    list: Option<PathBuf>,
     /// True if it existed once.
     seen: bool,
     /// True if its own directory existed, and not only its board.
     had_dir: bool,
-    /// The roster's stamp when it was last read for a deletion.
-    stamp: Option<Stamp>,
+    /// The roster's version when it said whether the team is being deleted.
+    version: Option<Version>,
     deleting: bool,
-    /// The same for a roster in a database, with the time of the query.
-    #[cfg(feature = "postgres")]
-    version: Option<i64>,
-    #[cfg(feature = "postgres")]
     asked: Option<i64>,
 }
 
@@ -41,64 +37,53 @@ pub(super) enum Present {
 
 impl Presence {
     /// Follows this team and its board.
-    pub(super) fn new(team: Team, list: PathBuf) -> Self {
+    pub(super) fn new(team: Team, list: Option<PathBuf>) -> Self {
         Self {
             team,
             list,
             seen: false,
             had_dir: false,
-            stamp: None,
-            deleting: false,
-            #[cfg(feature = "postgres")]
             version: None,
-            #[cfg(feature = "postgres")]
+            deleting: false,
             asked: None,
         }
     }
 
-    /// The existence of the team according to a database. Fails if the database does not answer.
-    #[cfg(feature = "postgres")]
-    pub(super) fn in_database(&mut self, now_ms: i64) -> Result<Present, team::TeamError> {
+    /// The existence of the team. Fails if a database does not answer.
+    pub(super) fn now(&mut self, now_ms: i64) -> Result<Present, TeamError> {
         let due = |at: i64| now_ms - at >= EVERY || now_ms < at;
-        if self.asked.is_none_or(due) {
+        if self.list.is_some() || self.asked.is_none_or(due) {
             let version = self.team.version()?;
             if version != self.version {
-                let roster = version.and_then(|_| self.team.roster().ok());
+                let roster = version.as_ref().and_then(|_| self.team.roster().ok());
                 self.deleting = roster.is_some_and(|roster| roster.deleting_since.is_some());
                 self.version = version;
             }
-            self.seen |= version.is_some();
             self.asked = Some(now_ms);
         }
-        Ok(match (self.version, self.deleting) {
-            (None, _) if self.seen => Present::Gone,
-            (_, true) => Present::BeingDeleted,
-            _ => Present::Yes,
+        let there = self.has_files() || self.version.is_some();
+        if self.seen && !there {
+            return Ok(Present::Gone);
+        }
+        self.seen |= there;
+        Ok(if self.deleting {
+            Present::BeingDeleted
+        } else {
+            Present::Yes
         })
     }
 
-    pub(super) fn now(&mut self) -> Present {
-        let dir = self.team.dir();
+    /// True if a team in files is there, with or without a roster.
+    fn has_files(&mut self) -> bool {
+        let Some(list) = &self.list else {
+            return false;
+        };
         // A deleted team leaves a directory without files of a team.
-        let stamp = super::team::stamp_of(&dir.join("config.json"));
-        let there = stamp.is_some() || dir.join("runs").exists();
+        let there = self.version.is_some() || self.team.dir().join("runs").exists();
         // It may also leave the empty directory of its board.
-        let list = self.list.is_dir();
-        let left = list && (!self.had_dir || has_tasks(&self.list));
-        if self.seen && !there && !left {
-            return Present::Gone;
-        }
+        let left = list.is_dir() && (!self.had_dir || has_tasks(list));
         self.had_dir |= there;
-        self.seen |= there || list;
-        if stamp != self.stamp {
-            let roster = stamp.as_ref().and_then(|_| self.team.roster().ok());
-            self.deleting = roster.is_some_and(|roster| roster.deleting_since.is_some());
-            self.stamp = stamp;
-        }
-        match self.deleting {
-            true => Present::BeingDeleted,
-            false => Present::Yes,
-        }
+        there || left
     }
 }
 

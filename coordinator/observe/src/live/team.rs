@@ -129,6 +129,8 @@ impl TeamReader {
         let elsewhere = shared.then(|| Elsewhere::new(workplace.team_named(name.clone())));
         let home = workplace.home();
         let dir = home.team(&name);
+        let list = (!shared).then(|| home.list(&name));
+        let mail = workplace.mailbox_to_look_at(&name, workplace.mail_options());
         let board = workplace.board();
         let options = swarm::run::RunOptions::from(workplace.settings());
         Self {
@@ -144,11 +146,11 @@ impl TeamReader {
             board_shown: Board::default(),
             sizes: Sizes::default(),
             mailbox: mailbox_of(&workplace, &name),
-            post: Post::of(&workplace, &name, &dir),
+            post: Post::of(&mail),
             requests: OpenRequests::default(),
             trees: workplace.trees().ok(),
             director: None,
-            presence: Presence::new(workplace.team_named(name.clone()), home.list(&name)),
+            presence: Presence::new(workplace.team_named(name.clone()), list),
             elsewhere,
             outage,
             shown: false,
@@ -209,20 +211,14 @@ impl TeamReader {
 
     /// The existence of the team; `None` if it cannot be determined now.
     fn present(&mut self, now_ms: i64) -> Option<Present> {
-        #[cfg(feature = "postgres")]
-        if self.workplace.is_in_database() {
-            if self.outage.lasts(now_ms).is_some() {
-                return None;
-            }
-            let present = self.presence.in_database(now_ms);
-            let failed = present.inspect_err(|error| {
-                self.outage.begin(error.kind(), &error.to_string(), now_ms);
-            });
-            return failed.ok();
+        if self.outage.lasts(now_ms).is_some() {
+            return None;
         }
-        // Files answer at any time.
-        let _ = now_ms;
-        Some(self.presence.now())
+        let present = self.presence.now(now_ms);
+        let failed = present.inspect_err(|error| {
+            self.outage.begin(error.kind(), &error.to_string(), now_ms);
+        });
+        failed.ok()
     }
 
     fn is_vanished(&self) -> bool {

@@ -52,23 +52,3 @@ pub(super) fn address(
     }
     Ok(found)
 }
-
-/// The database at this address. Nothing is connected yet.
-#[cfg(feature = "postgres")]
-pub(super) fn open(
-    address: &str,
-    asked: &Asked,
-    settings: &Settings,
-) -> Result<database::Database, Failure> {
-    let found = runs::shared_board::settings(address, swarm::starter::own_variable)?;
-    if asked.board.is_some() && database::Settings::holds_password(address) {
-        let message = "everybody on this machine can read the password in --board";
-        return Err(Failure::usage("password_in_argument", message).with_hint(
-            "set $CCB_BOARD to the address with the password, or leave the password out and use \
-             $PGPASSWORD or ~/.pgpass",
-        ));
-    }
-    Ok(database::Database::new(
-        found.with_lock_timeout(settings.lock_timeout),
-    ))
-}

@@ -21,12 +21,11 @@ use store::name::Name;
 use store::settings::{AgentSettings, MatesIn, RuntimeSettings, Settings, WorktreeSettings};
 use swarm::redact::{Secrets, secret_values};
 use swarm::run::RunOptions;
-#[cfg(feature = "postgres")]
 use swarm::run::SharedPlace;
 use swarm::starter::Starter;
 use swarm::trust::{Item, Places, Trust};
 use taskboard::{Board, BoardOptions, Caller, LeaseTerm};
-use team::{Team, TeamError, TeamOptions};
+use team::{Team, TeamError, Teams};
 use worktrees::{Repository, Trees};
 
 use self::names::{Here, agent_name, home_path, led_team, list_name, own_name, working_directory};
@@ -34,8 +33,7 @@ pub use self::new_tree::{SetUpWish, TreeWish};
 use self::own::Own;
 pub use crate::who::Who;
 use runs::env;
-use runs::rosters;
-use runs::{Agents, Surroundings, mail_options, tree_options};
+use runs::{Agents, Backends, Surroundings, mail_options, tree_options};
 
 /// What was said for this one call, by flags.
 #[derive(Debug, Clone, Default)]
@@ -63,11 +61,8 @@ pub struct Workplace {
     pub directory: PathBuf,
     home: Home,
     settings: Settings,
-    /// The database the board is in, if it is in one.
-    #[cfg(feature = "postgres")]
-    database: Option<database::Database>,
-    /// How its teams behave.
-    teams: TeamOptions,
+    backends: Backends,
+    teams: Teams,
     list: Name,
     /// Somebody said which list, and not by naming a team.
     list_named: bool,
@@ -99,6 +94,18 @@ fn settings_files(home: &Home, repository: Option<&Repository>) -> Vec<PathBuf> 
     files
 }
 
+/// The database at this address, as these settings and this repository use it.
+fn place_at(board: String, settings: &Settings, repository: Option<&Repository>) -> SharedPlace {
+    let name = &settings.worktree.remote;
+    let url = repository.and_then(|repository| worktrees::remote_url(repository, name));
+    SharedPlace {
+        board,
+        lease_ms: u64::try_from(settings.lease.as_millis()).unwrap_or(u64::MAX),
+        // The git remote that carries results to other machines, if the repository has it.
+        remote: url.map(|_| name.clone()),
+    }
+}
+
 impl Workplace {
     /// What flags, environment and settings say together.
     pub fn open(asked: &Asked) -> Result<Self, Failure> {
@@ -107,34 +114,24 @@ impl Workplace {
         let repository = Repository::discover(&directory);
         let settings = Settings::load(&settings_files(&home, repository.as_ref()))?;
         let address = board::address(asked, &settings, &home, own.is_some())?;
-        #[cfg(feature = "postgres")]
-        let database = match address {
-            Some(address) => Some(board::open(&address, asked, &settings)?),
-            None => None,
-        };
-        #[cfg(not(feature = "postgres"))]
-        if address.is_some() {
-            return Err(runs::shared_board::refuse());
+        let place = |board| place_at(board, &settings, repository.as_ref());
+        let variable = swarm::starter::own_variable;
+        let (place, lock_timeout) = (address.clone().map(place), settings.lock_timeout);
+        let backends = Backends::open(&home, place, lock_timeout, variable)?;
+        if let (Some(address), Some(_)) = (&address, &asked.board) {
+            backends.check_argument(address)?;
         }
-        let teams = rosters::in_files(repository.as_ref(), settings.lock_timeout);
-        #[cfg(feature = "postgres")]
-        let teams = match &database {
-            Some(database) => {
-                let repository = repository.as_ref().and_then(rosters::repository_name);
-                rosters::on_database(database, &home, repository, settings.lock_timeout)
-            }
-            None => teams,
-        };
+        let teams = backends.teams(repository.as_ref(), lock_timeout);
         let here = Here {
             repository: repository.as_ref(),
-            name: teams.repository.as_deref(),
+            name: teams.repository(),
         };
         let team = match own.as_ref().map(|own| own.team(asked)).transpose()? {
             Some(Some(team)) => Some(team.to_string()),
             _ => asked.team.clone().or_else(|| env::var(env::TEAM)),
         };
         let led = if team.is_none() {
-            led_team(&home, &teams)
+            led_team(&teams)
         } else {
             None
         };
@@ -155,8 +152,7 @@ impl Workplace {
             directory,
             home,
             settings,
-            #[cfg(feature = "postgres")]
-            database,
+            backends,
             teams,
             list,
             list_named: asked.list.is_some() || env::var(env::TASK_LIST).is_some(),
@@ -177,13 +173,15 @@ impl Workplace {
     /// One for unit tests, whatever the environment says: a team in an empty home.
     #[doc(hidden)]
     pub fn for_tests(home: &Path, team: &str, agent: &str) -> Result<Self, Failure> {
+        let directory = home.to_owned();
+        let home = Home::new(directory.clone())?;
+        let backends = Backends::files(&home);
         Ok(Self {
-            directory: home.to_owned(),
-            home: Home::new(home.to_owned())?,
+            directory,
             settings: Settings::default(),
-            #[cfg(feature = "postgres")]
-            database: None,
-            teams: TeamOptions::default(),
+            teams: backends.teams(None, Settings::default().lock_timeout),
+            backends,
+            home,
             list: Name::new("list", team)?,
             list_named: false,
             alone: Name::new("list", "default")?,
@@ -220,15 +218,14 @@ impl Workplace {
             Ok(_) | Err(TeamError::NotFound { .. }) => Ok(()),
             Err(TeamError::Corrupt { .. }) if repairs => Ok(()),
             // Whoever prepares a database, or finds out what is wrong with it, finds none ready.
-            #[cfg(feature = "postgres")]
-            Err(TeamError::Database(_)) if repairs => Ok(()),
+            Err(TeamError::Backend(_)) if repairs => Ok(()),
             Err(error) => Err(error.into()),
         }
     }
 
     /// The task list of a team.
     pub fn team_board(&self, team: &Team) -> Board {
-        Board::new(&self.home, team.name().clone(), self.board_options())
+        self.board_named(team.name().clone())
     }
 
     /// Where all state is.
@@ -277,32 +274,8 @@ impl Workplace {
             directory: self.directory.clone(),
             own_run: self.run().map(str::to_owned),
         };
-        let agents = Agents::new(surroundings, &self.settings);
-        #[cfg(feature = "postgres")]
-        let agents = match (&self.database, self.shared_place()) {
-            (Some(database), Some(place)) => agents.in_database(database.clone(), place),
-            _ => agents,
-        };
+        let agents = Agents::new(surroundings, &self.settings, self.backends.clone());
         agents.called_from_hook(hooks::in_hook())
-    }
-
-    /// Where board and mail are, if several machines share them.
-    #[cfg(feature = "postgres")]
-    pub(crate) fn shared_place(&self) -> Option<SharedPlace> {
-        let database = self.database.as_ref()?;
-        Some(SharedPlace {
-            board: database.settings().address().to_owned(),
-            lease_ms: u64::try_from(self.settings.lease.as_millis()).unwrap_or(u64::MAX),
-            remote: self.remote(),
-        })
-    }
-
-    /// The git remote that carries results to other machines, if the repository has it.
-    #[cfg(feature = "postgres")]
-    fn remote(&self) -> Option<String> {
-        let repository = self.repository.as_ref()?;
-        let name = &self.settings.worktree.remote;
-        worktrees::remote_url(repository, name).map(|_| name.clone())
     }
 
     /// The address of a remote of the repository, in a form that is the same on every machine.
@@ -337,28 +310,21 @@ impl Workplace {
     pub fn moved_to(&self, directory: &Path) -> Result<Self, Failure> {
         let repository = Repository::discover(directory);
         let settings = Settings::load(&settings_files(&self.home, repository.as_ref()))?;
-        let moved = Self {
+        let place = |board| place_at(board, &settings, repository.as_ref());
+        let backends = self.backends.with_place(place);
+        Ok(Self {
             directory: directory.to_owned(),
+            teams: backends.teams(repository.as_ref(), settings.lock_timeout),
+            backends,
             repository,
             settings,
             ..self.clone()
-        };
-        Ok(Self {
-            teams: moved.team_options(),
-            ..moved
         })
     }
 
     /// What ends a claim that is made here for `holder`, a run or a client.
     pub fn lease_of(&self, holder: &str) -> LeaseTerm {
-        let run = holder.to_owned();
-        match self.is_in_database() {
-            true => LeaseTerm::Heartbeat {
-                run,
-                milliseconds: i64::try_from(self.settings.lease.as_millis()).unwrap_or(i64::MAX),
-            },
-            false => LeaseTerm::Run(run),
-        }
+        self.backends.lease_of(holder)
     }
 
     /// Sees to runs whose guard and host are both gone, before anything else is done: their
@@ -403,11 +369,7 @@ impl Workplace {
 
     /// The mail of a team, whosever it is: where the board is, there is the mail.
     pub fn mailbox_to_look_at(&self, team: &Name, options: MailOptions) -> Mailbox {
-        #[cfg(feature = "postgres")]
-        if let Some(database) = &self.database {
-            return Mailbox::on(database, &self.home, team, options);
-        }
-        Mailbox::new(&self.home, team, options)
+        self.backends.mail(team, options)
     }
 
     /// Acts as this agent from now on.
@@ -463,30 +425,25 @@ impl Workplace {
 
     /// The list's board.
     pub fn board(&self) -> Board {
-        Board::new(&self.home, self.list.clone(), self.board_options())
+        self.board_named(self.list.clone())
     }
 
-    /// The database the board is in, if it is in one.
-    #[cfg(feature = "postgres")]
-    pub fn database(&self) -> Option<&database::Database> {
-        self.database.as_ref()
+    fn board_named(&self, list: Name) -> Board {
+        let options = BoardOptions {
+            secret_filter: self.starter().secret_filter(),
+            ..BoardOptions::from(&self.settings)
+        };
+        self.backends.board(list, options)
+    }
+
+    /// Where board, mail and rosters are kept.
+    pub fn backends(&self) -> &Backends {
+        &self.backends
     }
 
     /// Whether the board is in a database.
     pub fn is_in_database(&self) -> bool {
-        #[cfg(feature = "postgres")]
-        return self.database.is_some();
-        #[cfg(not(feature = "postgres"))]
-        false
-    }
-
-    fn board_options(&self) -> BoardOptions {
-        BoardOptions {
-            #[cfg(feature = "postgres")]
-            database: self.database.clone(),
-            secret_filter: self.starter().secret_filter(),
-            ..BoardOptions::from(&self.settings)
-        }
+        self.backends.place().is_some()
     }
 
     /// This process, whose secrets are not written down.

@@ -4,9 +4,8 @@ use std::path::{Path, PathBuf};
 
 use runs::env;
 use store::Failure;
-use store::home::Home;
 use store::name::Name;
-use team::TeamOptions;
+use team::Teams;
 use uuid::Uuid;
 use worktrees::Repository;
 
@@ -84,9 +83,9 @@ pub(super) struct Here<'w> {
 }
 
 /// The team that the session this is part of made and leads.
-pub(super) fn led_team(home: &Home, teams: &TeamOptions) -> Option<String> {
+pub(super) fn led_team(teams: &Teams) -> Option<String> {
     let session = env::var(env::SESSION)?;
-    let teams = team::list(home, teams).ok()?;
+    let teams = teams.list().ok()?;
     let leads = |team: &team::Listed| {
         let roster = team.roster.as_ref().ok();
         roster.is_some_and(|roster| roster.lead_session_id.as_ref() == Some(&session))

@@ -20,10 +20,9 @@ use worktrees::{Repository, TreeOptions, Trees};
 use super::error::AgentError;
 use super::guards::Guards;
 use super::heartbeat::Heartbeat;
+use crate::backends::Backends;
 use crate::fleet::Fleet;
 use crate::hooks::HookSource;
-use crate::rosters;
-use crate::shared_board;
 
 /// Where agents are started from.
 #[derive(Debug, Clone)]
@@ -54,9 +53,7 @@ pub struct Agents {
     repository: Arc<OnceLock<Repository>>,
     /// Guards that stay for the next run, if this process starts many.
     pub(super) guards: Option<Arc<Guards>>,
-    /// The database board and mail are in, if they are in one.
-    #[cfg(feature = "postgres")]
-    database: Option<database::Database>,
+    pub(super) backends: Backends,
 }
 
 /// An agent as it is now.
@@ -70,74 +67,42 @@ pub struct Listed {
 
 impl Agents {
     /// The agents of the team `surroundings` name.
-    pub fn new(surroundings: Surroundings, settings: &Settings) -> Self {
-        let options = RunOptions::from(settings);
+    pub fn new(surroundings: Surroundings, settings: &Settings, backends: Backends) -> Self {
+        let options = RunOptions {
+            shared: backends.place().cloned(),
+            ..RunOptions::from(settings)
+        };
         let starter = Starter::this_process(&settings.agents.redact);
-        Self::with_options(surroundings, options, starter)
+        Self::with_options(surroundings, options, starter, backends)
     }
 
-    fn with_options(surroundings: Surroundings, options: RunOptions, starter: Starter) -> Self {
+    fn with_options(
+        surroundings: Surroundings,
+        options: RunOptions,
+        starter: Starter,
+        backends: Backends,
+    ) -> Self {
         let board = board_options(&options, &starter);
-        let (home, list) = (&surroundings.home, surroundings.list.clone());
         Self {
-            board: Arc::new(Board::new(home, list, board)),
-            runs: home.team(&surroundings.team).join("runs"),
+            board: Arc::new(backends.board(surroundings.list.clone(), board)),
+            runs: surroundings.home.team(&surroundings.team).join("runs"),
             at: surroundings,
             options,
             starter,
             repository: Arc::default(),
             guards: None,
-            #[cfg(feature = "postgres")]
-            database: None,
+            backends,
         }
-    }
-
-    /// The same with board and mail in a database.
-    #[cfg(feature = "postgres")]
-    #[must_use]
-    pub fn in_database(mut self, database: database::Database, place: SharedPlace) -> Self {
-        self.options.shared = Some(place);
-        self.database = Some(database);
-        self.board = Arc::new(self.board_named(self.at.list.clone()));
-        self
-    }
-
-    /// The same, with what the run's environment says about the database.
-    #[cfg(feature = "postgres")]
-    fn connected(self, place: SharedPlace) -> Result<Self, AgentError> {
-        let environment = self.starter.environment();
-        let database = shared_board::of_run(&place, &environment, self.lock_timeout())
-            .map_err(|error| AgentError::Invalid(error.in_a_line()))?;
-        Ok(self.in_database(database, place))
-    }
-
-    #[cfg(not(feature = "postgres"))]
-    #[expect(clippy::unused_self, reason = "it cannot be connected")]
-    fn connected(self, _: SharedPlace) -> Result<Self, AgentError> {
-        Err(AgentError::Invalid(shared_board::refuse().in_a_line()))
     }
 
     /// Where board and mail are, if several machines share them.
     pub fn shared(&self) -> Option<&SharedPlace> {
-        self.options.shared.as_ref()
-    }
-
-    /// The database board and mail are in, if they are in one.
-    #[cfg(feature = "postgres")]
-    pub(crate) fn database(&self) -> Option<&database::Database> {
-        self.database.as_ref()
+        self.backends.place()
     }
 
     /// What ends a claim for the run `id`.
     pub(super) fn lease_of(&self, id: &str) -> LeaseTerm {
-        let run = id.to_owned();
-        match self.shared() {
-            Some(place) => LeaseTerm::Heartbeat {
-                run,
-                milliseconds: i64::try_from(place.lease_ms).unwrap_or(i64::MAX),
-            },
-            None => LeaseTerm::Run(run),
-        }
+        self.backends.lease_of(id)
     }
 
     /// Keeps what `holder` has claimed its own, until the result is dropped; nothing where the
@@ -195,12 +160,15 @@ impl Agents {
             own_run: None,
         };
         let options = meta.options.clone();
-        let place = options.shared.clone();
-        let agents = Self::with_options(surroundings, options, starter);
-        let Some(place) = place else {
-            return Ok(agents);
+        let variable = |wanted: &str| {
+            let mut all = starter.environment().into_iter();
+            all.find(|(name, _)| name == wanted).map(|(_, value)| value)
         };
-        agents.connected(place)
+        let lock_timeout = Duration::from_millis(options.lock_timeout_ms);
+        let place = options.shared.clone();
+        let backends = Backends::open(&surroundings.home, place, lock_timeout, variable)
+            .map_err(|error| AgentError::Invalid(error.in_a_line()))?;
+        Ok(Self::with_options(surroundings, options, starter, backends))
     }
 
     /// How a run ended, as it may be written down.
@@ -367,44 +335,24 @@ impl Agents {
     /// The board of another list, or this one's again, if there is such a list.
     pub fn board_of(&self, list: &str) -> Option<Board> {
         let list = Name::new("list", list).ok()?;
-        let board = self.board_named(list);
+        let options = board_options(&self.options, &self.starter);
+        let board = self.backends.board(list, options);
         board.exists().then_some(board)
-    }
-
-    fn board_named(&self, list: Name) -> Board {
-        let options = BoardOptions {
-            #[cfg(feature = "postgres")]
-            database: self.database.clone(),
-            ..board_options(&self.options, &self.starter)
-        };
-        Board::new(&self.at.home, list, options)
     }
 
     /// The team's mail.
     pub fn mailbox(&self) -> Mailbox {
         let options = mail_options(&self.options, &self.starter);
-        #[cfg(feature = "postgres")]
-        if let Some(database) = &self.database {
-            return Mailbox::on(database, &self.at.home, &self.at.team, options);
-        }
-        Mailbox::new(&self.at.home, &self.at.team, options)
+        self.backends.mail(&self.at.team, options)
     }
 
     /// The team's roster.
     pub fn roster(&self) -> Team {
         let repository = self.repository();
-        let repository = repository.as_ref();
-        let (home, lock_timeout) = (&self.at.home, self.lock_timeout());
-        let options = rosters::in_files(repository, lock_timeout);
-        #[cfg(feature = "postgres")]
-        let options = match &self.database {
-            Some(database) => {
-                let name = repository.and_then(rosters::repository_name);
-                rosters::on_database(database, home, name, lock_timeout)
-            }
-            None => options,
-        };
-        Team::new(home, self.at.team.clone(), options)
+        let teams = self
+            .backends
+            .teams(repository.as_ref(), self.lock_timeout());
+        teams.team(self.at.team.clone())
     }
 
     /// The worktrees of the repository the caller works in.

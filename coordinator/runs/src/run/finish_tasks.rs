@@ -10,7 +10,7 @@ use worktrees::TreeError;
 use super::agents::Agents;
 use super::error::AgentError;
 use crate::progress::{Others, Patience, Progress, judge, lost_too_often};
-use crate::shared_board::result_name;
+use crate::results::result_name;
 
 /// Pause before sending again to a remote that did not answer.
 const SEND_AGAIN: Duration = Duration::from_millis(500);

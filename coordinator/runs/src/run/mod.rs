@@ -91,5 +91,3 @@ pub use swarm::process::KEEPER;
 pub use swarm::run::{DefinedHooks, Grants, LaunchPlan, Prove};
 pub use swarm::runtime::Usage;
 pub use wait::{Outcome, Output};
-
-pub use turn::{KnownWorker, Turn, host_name};

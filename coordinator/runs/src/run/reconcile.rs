@@ -146,6 +146,7 @@ mod tests {
     use taskboard::{NewTask, Status};
 
     use super::*;
+    use crate::backends::Backends;
     use crate::run::Surroundings;
 
     /// A finished run of a shell command whose task has to be proven, with `damage` done to its
@@ -159,7 +160,8 @@ mod tests {
             directory: dir.path().to_owned(),
             own_run: None,
         };
-        let agents = Agents::new(surroundings, &Settings::default());
+        let backends = Backends::files(&surroundings.home);
+        let agents = Agents::new(surroundings, &Settings::default(), backends);
         let new = NewTask {
             subject: "do it".into(),
             ..NewTask::default()

@@ -33,6 +33,37 @@ pub(crate) fn everyone_but_the_sender_gets_it_in_order(team: &mut Team) {
     assert!(ids.iter().all(|id| *id == ids[0]), "every copy has its id");
 }
 
+/// A view of the team sees every message, and a broadcast as one to everyone.
+pub(crate) fn a_view_sees_what_passes(team: &mut Team) {
+    let mailbox = team.open();
+    send(&mailbox, "one");
+    let mut view = team.open().follow();
+    let mut look = || {
+        let mut seen = view.look().unwrap();
+        seen.sort_by_key(|message| message.id);
+        seen.dedup_by_key(|message| message.id);
+        let shown = |message: mailbox::Message| {
+            let text = message.text().unwrap().to_owned();
+            (text, message.to)
+        };
+        let mut shown: Vec<_> = seen.into_iter().map(shown).collect();
+        shown.sort();
+        shown
+    };
+    let to = |text: &str, to: &str| (text.to_owned(), to.to_owned());
+    assert_eq!(look(), [to("one", "bob")]);
+    assert_eq!(look(), []);
+    broadcast(&mailbox, "a", "all");
+    mailbox.send(&text("bob", "a", "two")).unwrap();
+    assert_eq!(look(), [to("all", "*"), to("two", "a")]);
+    assert_eq!(look(), []);
+    assert_eq!(
+        kept(&mailbox, "bob"),
+        numbered(&["one", "all"]),
+        "nothing is taken"
+    );
+}
+
 /// Recipients named in another order must not make senders wait for each other for ever.
 pub(crate) fn many_at_once_are_in_the_same_order_for_everyone(team: &mut Team) {
     std::thread::scope(|scope| {

@@ -70,6 +70,7 @@ macro_rules! every_promise {
         $crate::mail_suite::promises! { $team;
             broadcasts: everyone_but_the_sender_gets_it_in_order,
             broadcasts: one_full_inbox_stops_it_for_all,
+            broadcasts: a_view_sees_what_passes,
             broadcasts: many_at_once_are_in_the_same_order_for_everyone,
             broadcasts: what_is_not_for_all_is_refused,
             delivery: a_follower_sees_everything_once,

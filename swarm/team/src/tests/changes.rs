@@ -174,7 +174,9 @@ fn the_nearest_teams_are_named() {
         panic!("there is no such team");
     };
     assert_eq!(nearest, ["fixers", "mixers"]);
-    let names: Vec<String> = list(&scene.home(), &scene.options())
+    let names: Vec<String> = scene
+        .teams()
+        .list()
         .unwrap()
         .into_iter()
         .map(|t| t.name)

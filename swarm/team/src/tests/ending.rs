@@ -77,6 +77,6 @@ fn a_deletion_leaves_the_lock_and_what_is_not_ours() {
     assert_eq!(names_in(team.dir()).unwrap(), [".ccb", "inboxes"]);
     assert_eq!(names_in(&team.dir().join("inboxes")).unwrap(), ["a.json"]);
     assert_eq!(names_in(&team.ours()).unwrap(), ["lock", "tmp"]);
-    assert!(list(&scene.home(), &scene.options()).unwrap().is_empty());
+    assert!(scene.teams().list().unwrap().is_empty());
     team.create(&NewTeam::default()).unwrap();
 }

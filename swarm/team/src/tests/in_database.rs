@@ -73,21 +73,23 @@ impl Scene {
         Home::new(self.dir.path().to_owned()).unwrap()
     }
 
-    fn options(&self) -> TeamOptions {
-        TeamOptions {
-            database: Some(self.database.clone()),
+    fn teams_in(&self, repository: Option<&str>) -> Teams {
+        let options = TeamOptions {
+            repository: repository.map(str::to_owned),
             beside: Some(Arc::clone(&self.readers) as Arc<dyn Beside>),
             durability: Durability::Relaxed,
             ..TeamOptions::default()
-        }
+        };
+        Teams::on(&self.database, &self.home(), options)
+    }
+
+    fn teams(&self) -> Teams {
+        self.teams_in(None)
     }
 
     fn team_in(&self, name: &str, repository: Option<&str>) -> Team {
-        let options = TeamOptions {
-            repository: repository.map(str::to_owned),
-            ..self.options()
-        };
-        Team::new(&self.home(), Name::new("team", name).unwrap(), options)
+        self.teams_in(repository)
+            .team(Name::new("team", name).unwrap())
     }
 
     fn team(&self) -> Team {
@@ -119,10 +121,12 @@ impl Scene {
 }
 
 fn bytes(team: &Team) -> Vec<u8> {
-    let database = team.options.database.as_ref().unwrap();
+    let backend: &dyn std::any::Any = &*team.backend;
+    let rows::Rows(database) = backend.downcast_ref().unwrap();
     let select = "SELECT roster FROM @.teams WHERE id = $1";
+    let id = team.name.as_str().to_ascii_lowercase();
     let text: Result<String, database::DatabaseError> = database.read(|session| {
-        let row = session.query_one(select, &[(&team.key[0], Type::TEXT)])?;
+        let row = session.query_one(select, &[(&id, Type::TEXT)])?;
         session.column(&row, "roster")
     });
     text.unwrap().into_bytes()

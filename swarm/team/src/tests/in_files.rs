@@ -32,20 +32,23 @@ impl Scene {
         Home::new(self.dir.path().to_owned()).unwrap()
     }
 
-    fn options(&self) -> TeamOptions {
-        TeamOptions {
+    fn teams_in(&self, repository: Option<&str>) -> Teams {
+        let options = TeamOptions {
+            repository: repository.map(str::to_owned),
             durability: Durability::Relaxed,
             clock: Arc::new(ManualClock::at(NOW)),
             ..TeamOptions::default()
-        }
+        };
+        Teams::new(&self.home(), options)
+    }
+
+    fn teams(&self) -> Teams {
+        self.teams_in(None)
     }
 
     fn team_in(&self, name: &str, repository: Option<&str>) -> Team {
-        let options = TeamOptions {
-            repository: repository.map(str::to_owned),
-            ..self.options()
-        };
-        Team::new(&self.home(), Name::new("team", name).unwrap(), options)
+        self.teams_in(repository)
+            .team(Name::new("team", name).unwrap())
     }
 
     fn team(&self) -> Team {

@@ -4,6 +4,10 @@
 mod in_database;
 mod in_files;
 
+use store::atomic;
+use store::lock::FileLock;
+use store::tree::names_in;
+
 use super::*;
 
 fn agent(name: &str) -> NewMember {

@@ -25,7 +25,7 @@ fn at_every_message(
             let seen = direct.team(&name);
             prepare(&seen);
             // A connection that is there, so that the cut is in the change and not before it.
-            team::list(&host.home(), &host.options).unwrap();
+            host.teams().list().unwrap();
             proxy.cut_after(after);
             change(&host.team(&name));
             let was_cut = proxy.was_cut();

@@ -4,7 +4,7 @@ use store::Explain;
 use store::agent_id::LEAD;
 use store::home::create_private_dir;
 use store::lock::{DEFAULT_TIMEOUT, FileLock};
-use team::{Life, MemberUpdate, NewMember, NewTeam, TeamOptions};
+use team::{Life, MemberUpdate, NewMember, NewTeam, TeamOptions, Teams, Version};
 
 use crate::site::{Host, Site, agent, names};
 
@@ -26,7 +26,11 @@ fn what_one_machine_records_the_others_see() {
     };
     let bob = one.team("fixers").update("bob", &moved).unwrap();
     assert_eq!(bob.machine, one.options.machine);
-    let version = || two.team("fixers").version().unwrap();
+    let version = || match two.team("fixers").version().unwrap() {
+        Some(Version::Row(number)) => Some(number),
+        Some(Version::File(_)) => panic!("the roster is a row"),
+        None => None,
+    };
     let before = version();
     one.team("fixers").leave("bob").unwrap();
     assert!(version() > before);
@@ -160,11 +164,10 @@ fn who_is_alive_follows_from_the_runs_here_and_the_readers_everywhere() {
 fn a_database_that_is_not_prepared_says_what_to_do() {
     let Some(site) = Site::new() else { return };
     let host = site.host();
-    let bare = TeamOptions {
-        database: Some(database::Database::new(site.server.settings("elsewhere"))),
-        ..host.options.clone()
-    };
-    let error = team::list(&host.home(), &bare).unwrap_err();
+    let bare = database::Database::new(site.server.settings("elsewhere"));
+    let error = Teams::on(&bare, &host.home(), host.options.clone())
+        .list()
+        .unwrap_err();
     assert_eq!(error.kind(), "old_schema", "{error}");
     assert!(error.hint().unwrap().contains("ccb board migrate"));
 }
@@ -175,7 +178,7 @@ fn files_of_another_team_of_this_name_are_left_alone() {
     let host = site.host();
     let in_files = TeamOptions::default();
     let name = store::name::Name::new("team", "fixers").unwrap();
-    let old = team::Team::new(&host.home(), name, in_files);
+    let old = Teams::new(&host.home(), in_files).team(name);
     old.create(&NewTeam::default()).unwrap();
     create_private_dir(&old.dir().join("runs/a@fixers")).unwrap();
     let team = host.team("fixers");

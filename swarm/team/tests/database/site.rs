@@ -7,7 +7,7 @@ use database::{COMMON, Database, Secrets, Settings, migrate};
 use store::home::Home;
 use store::machine::Machine;
 use store::name::Name;
-use team::{Beside, MIGRATIONS, NewMember, Team, TeamError, TeamOptions};
+use team::{Beside, MIGRATIONS, NewMember, Team, TeamError, TeamOptions, Teams};
 use tempfile::TempDir;
 
 /// A server with a prepared schema; `None` where PostgreSQL is not installed.
@@ -37,6 +37,7 @@ impl Beside for Readers {
 /// A home, and its way to the database.
 pub(crate) struct Host {
     dir: TempDir,
+    database: Database,
     pub(crate) options: TeamOptions,
 }
 
@@ -60,12 +61,15 @@ impl Site {
         let dir = tempfile::tempdir().unwrap();
         let machine = Machine::of(&Home::new(dir.path().to_owned()).unwrap()).unwrap();
         let options = TeamOptions {
-            database: Some(database),
             machine: Some(machine),
             beside: Some(Arc::new(Readers(Arc::clone(&self.readers)))),
             ..TeamOptions::default()
         };
-        Host { dir, options }
+        Host {
+            dir,
+            database,
+            options,
+        }
     }
 }
 
@@ -75,8 +79,11 @@ impl Host {
     }
 
     pub(crate) fn team(&self, name: &str) -> Team {
-        let name = Name::new("team", name).unwrap();
-        Team::new(&self.home(), name, self.options.clone())
+        self.teams().team(Name::new("team", name).unwrap())
+    }
+
+    pub(crate) fn teams(&self) -> Teams {
+        Teams::on(&self.database, &self.home(), self.options.clone())
     }
 }
 

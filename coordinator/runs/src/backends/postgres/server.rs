@@ -3,7 +3,7 @@
 use database::{COMMON, Component, Database, Health};
 use store::{Explain, Failure};
 
-use super::Finding;
+use crate::finding::Finding;
 
 /// The components of a schema.
 pub const SCHEMA: [&Component; 4] = [
@@ -24,7 +24,7 @@ const FREE: i64 = 10;
 const DEAD: i64 = 100_000;
 
 /// Checks the database. Only if it returns `true`, its content can be checked.
-pub(super) fn look(database: &Database, findings: &mut Vec<Finding>) -> bool {
+pub(in crate::backends) fn look(database: &Database, findings: &mut Vec<Finding>) -> bool {
     let health = match database.health() {
         Ok(health) => health,
         Err(error) => {
