@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use tidy::{crates, cycles, english, paths, rooms, sources, thin};
+use tidy::{crates, cycles, english, paths, rooms, seams, sources, thin};
 
 /// Crates whose modules are parts of one thing and know each other.
 const KNOTS: [&str; 1] = ["coordinator/fanout"];
@@ -153,6 +153,13 @@ fn no_hint_begins_with_something_that_deletes() {
         }
     }
     assert_none(&problems);
+}
+
+#[test]
+fn backends_are_chosen_in_few_places() {
+    let found = seams::find(&root()).unwrap();
+    let problem = seams::problem(&found, seams::MOST);
+    assert_none(problem.as_slice());
 }
 
 #[test]
