@@ -82,7 +82,11 @@ fn agent(scene: &SessionScene, lines: &[&str]) {
     let script = lines.join("\n");
     let spawn = ["agent", "spawn", "--runtime", "shell", "--name", &name];
     let answer = scene.ok(&[&spawn[..], &["--wait", &script]].concat());
-    assert_eq!(answer["agent"]["status"], "completed", "{answer}");
+    // A teammate is waited for until it is idle; a shell ends then.
+    let id = answer["agent"]["agentId"].as_str().unwrap();
+    scene.home.await_settled(id);
+    let exit = scene.home.run_exit(id).expect("it has ended");
+    assert_eq!(exit["status"], "completed", "{exit}");
 }
 
 fn is(answer: &str, status: u16) -> bool {

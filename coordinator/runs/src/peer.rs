@@ -98,22 +98,34 @@ fn of_program(program: Program, found: Option<OfAgent>) -> Peer {
     }
 }
 
+/// Number of times that all processes are searched for the owner of a socket. What `/proc` says of
+/// a process that starts or ends right now is not of one moment.
+const LOOKS: usize = 3;
+
 /// The process that has the socket open; an agent's process before any other.
 fn of_owners(socket: TcpSocket) -> Peer {
-    let SocketOwners { owners, closed } = owners_of(socket);
+    let mut closed = Vec::new();
+    for _ in 0..LOOKS {
+        let found = owners_of(socket);
+        if let Some(peer) = of_readable(&found) {
+            return peer;
+        }
+        closed = found.closed;
+    }
+    of_nobody(&closed)
+}
+
+/// The peer if a readable process has the socket open.
+fn of_readable(found: &SocketOwners) -> Option<Peer> {
     let mut outside = None;
-    for pid in owners {
-        let found = of_process(pid);
-        match (found, program(pid)) {
-            (Some(of), Some(program)) => return Peer::Agent(of.agent, program),
-            (Some(_), None) => return Peer::Unseen,
+    for pid in &found.owners {
+        match (of_process(*pid), program(*pid)) {
+            (Some(of), Some(program)) => return Some(Peer::Agent(of.agent, program)),
+            (Some(_), None) => return Some(Peer::Unseen),
             (None, program) => outside = outside.or(program),
         }
     }
-    match outside {
-        Some(program) => Peer::Outside(Some(program)),
-        None => of_nobody(&closed),
-    }
+    outside.map(|program| Peer::Outside(Some(program)))
 }
 
 /// The peer if no readable process has the socket open. It is one of those that hide their sockets,

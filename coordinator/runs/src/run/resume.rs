@@ -1,12 +1,12 @@
 //! Writing to an agent: an agent that runs gets the message, an agent that has ended resumes.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mailbox::{Body, Draft, Posted, Priority};
 use store::clock::{Clock, SystemClock, rfc3339};
 use store::fault::reached;
 use store::name::Name;
-use swarm::run::{Meta, RunDir, RunError, RunState};
+use swarm::run::{Held, Meta, RunDir, RunError, RunState};
 use taskboard::BoardError;
 use worktrees::{Base, CreateMode};
 
@@ -18,6 +18,8 @@ use crate::fault;
 
 /// Maximum time for an agent to end that is about to.
 const ENDING: Duration = Duration::from_secs(60);
+/// Interval between two looks at an agent that has ended and is still supervised.
+const LET_GO: Duration = Duration::from_millis(50);
 
 /// The result of sending a message to an agent.
 #[derive(Debug)]
@@ -107,10 +109,8 @@ impl Agents {
     /// Resumes an agent that has ended. None if another process has just done so.
     pub fn resume(&self, run: &RunDir, background: bool) -> Result<Option<Launched>, AgentError> {
         self.reconcile_one(run)?;
-        let held = match run.take() {
-            Ok(held) => held,
-            Err(RunError::Running { .. }) => return Ok(None),
-            Err(error) => return Err(error.into()),
+        let Some(held) = take_ended(run)? else {
+            return Ok(None);
         };
         let mut meta = run.meta()?;
         meta.state = RunState::Registered;
@@ -167,5 +167,24 @@ impl Agents {
         meta.state = RunState::Starting;
         run.write_meta(meta)?;
         Ok(())
+    }
+}
+
+/// Takes a run whose agent has ended. Its supervisor lets go of it some moments after the end is
+/// recorded. `None` if the agent has not ended, or another process resumes it.
+fn take_ended(run: &RunDir) -> Result<Option<Held>, AgentError> {
+    let deadline = Instant::now() + ENDING;
+    loop {
+        match run.take() {
+            Ok(held) => return Ok(Some(held)),
+            Err(RunError::Running { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let state = run.meta()?.state;
+        let has_ended = state == RunState::Ending || state.is_terminal();
+        if !has_ended || Instant::now() >= deadline {
+            return Ok(None);
+        }
+        run.wait_dead(LET_GO)?;
     }
 }
