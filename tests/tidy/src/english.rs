@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// The maximum of denied phrases in the repository. It may only fall.
-pub const MOST: usize = 306;
+pub const MOST: usize = 284;
 
 /// This file, which names the phrases, is the only one that is not read.
 const THE_LIST: &str = "tests/tidy/src/english.rs";
