@@ -220,13 +220,19 @@ impl Page {
         BufReader::new(stdout).read_line(&mut line).unwrap();
         let said: Value = serde_json::from_str(&line).expect(&line);
         let address = said["web"]["address"].as_str().unwrap();
-        let token = said["web"]["url"].as_str().unwrap();
-        let (_, token) = token.split_once("?token=").unwrap();
+        let url = said["web"]["url"].as_str().unwrap();
+        let (_, code) = url.split_once("?code=").unwrap();
+        let host = format!("Host: {address}");
+        let mut entrance = TcpStream::connect(address).unwrap();
+        let ask = format!("GET /?code={code} HTTP/1.1\r\n{host}\r\nConnection: close\r\n\r\n");
+        entrance.write_all(ask.as_bytes()).unwrap();
+        let mut answer = String::new();
+        entrance.read_to_string(&mut answer).unwrap();
+        let (_, cookie) = answer.split_once("set-cookie: ").expect(&answer);
+        let (cookie, _) = cookie.split_once(';').unwrap();
         let mut events = TcpStream::connect(address).unwrap();
         events.set_read_timeout(Some(LONG)).unwrap();
-        let ask = format!(
-            "GET /events HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\r\n"
-        );
+        let ask = format!("GET /events HTTP/1.1\r\n{host}\r\nCookie: {cookie}\r\n\r\n");
         events.write_all(ask.as_bytes()).unwrap();
         Self {
             child,
