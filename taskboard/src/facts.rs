@@ -315,7 +315,7 @@ impl Task {
     }
 
     /// The command that proves it is done. None also if the metadata is unclear: see
-    /// [`is_unclear`](Self::is_unclear). A blank command proves nothing, so it is none.
+    /// `is_unclear`. A blank command proves nothing, so it is none.
     pub fn verify_command(&self) -> Option<&str> {
         let command = self.ours(VERIFY).and_then(Value::as_str);
         command.filter(|it| !it.trim().is_empty() && !self.is_unclear())

@@ -1,7 +1,7 @@
 //! The numbered history of a list: what `watch` reads, and what keeps indexes up to date.
 //!
 //! `.ccb/log.jsonl` has one line per change: `{"seq","ts","op","id","foreign"?,"slim","task"}`.
-//! `slim` is the part that the [index](crate::index) needs, so that a process that follows the
+//! `slim` is the part that the index needs, so that a process that follows the
 //! board does not have to read the task itself.
 //!
 //! The log is bounded: when it is full it becomes `log.1.jsonl` and a new one begins.
