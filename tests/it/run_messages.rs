@@ -221,6 +221,7 @@ fn a_result_that_somebody_waited_for_is_not_told_again() {
     );
     let go = home.path().join("go");
     let id = home.spawn_fake(&Script::new().say("so far").wait_file(&go).done("all"), &[]);
+    home.await_run(&id, "running");
     let so_far = home.run(&["--json", "agent", "output", &id, "--timeout", "50"]);
     assert_eq!(so_far.code, Some(5), "{so_far:?}");
     assert_eq!(so_far.json()["agent"]["status"], "running");

@@ -8,7 +8,6 @@ use super::Life;
 use super::mail_queue::MailQueue;
 use crate::fault;
 use crate::run::meta::RunState;
-use crate::run::partial::last_turn;
 use crate::runtime::{Message, Messages, Order};
 
 /// The prompt of an agent that is resumed without a message.
@@ -38,10 +37,8 @@ impl Life<'_> {
         }
         if texts.is_empty() {
             if self.rested {
-                // It was idle when its process ended, and is idle now. Only the transcript says how its
-                // last turn ended, which decides how it ends itself.
+                // It was idle when its process ended, and is idle now.
                 self.busy = false;
-                self.last_turn = last_turn(&self.run, self.meta.life);
                 self.look_at_children_soon();
                 return Some(String::new());
             }

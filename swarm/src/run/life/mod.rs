@@ -28,7 +28,7 @@ use super::guard::stop_words;
 use super::host::{HostError, HostOptions};
 use super::meta::{Meta, RunState};
 use super::meter::Meter;
-use super::partial::last_text;
+use super::partial::{last_text, last_turn};
 use super::recorder::Recorder;
 use super::run_dir::RunDir;
 use super::services::{Asked, HostServices, ModeOrder};
@@ -114,6 +114,9 @@ impl<'a> Life<'a> {
         let meta = run.meta()?;
         let used = meta.usage.since(&meta.used_before);
         let rested = meta.restarts > 0 && meta.state == RunState::Idle;
+        // Only the transcript says how its last turn ended, which decides how it ends itself: also if
+        // it is stopped before it starts again.
+        let last_turn = rested.then(|| last_turn(&run, meta.life)).flatten();
         let mail_queue = match abilities.messages {
             // A resumed agent has it already.
             _ if rest.is_some() => None,
@@ -140,7 +143,7 @@ impl<'a> Life<'a> {
             stuck: Stuck::new(),
             busy: true,
             rested,
-            last_turn: None,
+            last_turn,
             put_away: None,
             not_launched: None,
             ending: None,
@@ -464,11 +467,15 @@ impl<'a> Life<'a> {
 
     /// A turn is over: more mail, or the end, or waiting for mail.
     async fn turn_ended(&mut self, turn: TurnEnd, orders: &Sender<Order>) {
+        // An agent that is stopped while it waits may say that its next turn never began.
+        let never_began = !self.busy && self.last_turn.is_some() && turn.text.is_empty();
         self.busy = false;
         self.interrupted = false;
         let again = self.weigh_turn(&turn);
-        self.last_turn = Some(turn);
-        self.put_away = None;
+        if !never_began {
+            self.last_turn = Some(turn);
+            self.put_away = None;
+        }
         if self.stopping.why().is_some() {
             return;
         }
