@@ -80,7 +80,7 @@ fn strike(attack: &Attack, settings: &str) {
     let scene = Scene::new(settings);
     scene.fan.plan(&json!({ "tasks": [
         { "id": "attack", "run": scene.script(attack), "verify": "test -e work", "retries": 0 },
-        { "id": "honest", "run": "echo 1 > one", "verify": "test -e one" },
+        { "id": "honest", "run": "echo 1 > honest", "verify": "test -e honest" },
     ]}));
     let (_, report) = scene.fan.run(&["--land", "merge"]);
     scene.assert_unharmed(&about);
@@ -94,10 +94,11 @@ fn strike(attack: &Attack, settings: &str) {
         Ends::Whole | Ends::Files => {
             assert_eq!(kinds[0].1, "proven", "{about}: {said}");
             let branch = report["landed"]["branch"].as_str().unwrap();
-            assert_eq!(
-                scene.fan.git(&["show", &format!("{branch}:work")]),
-                "work",
-                "{about}"
+            // Some attacks write it once more.
+            let work = scene.fan.git(&["show", &format!("{branch}:work")]);
+            assert!(
+                ["work", "changed"].contains(&work.as_str()),
+                "{about}: {work}"
             );
         }
     }
@@ -123,11 +124,16 @@ fn chosen() -> Vec<&'static Attack> {
     chosen.collect()
 }
 
+fn strike_all(settings: &str) {
+    let fails = |attack: &&&Attack| std::panic::catch_unwind(|| strike(attack, settings)).is_err();
+    let chosen = chosen();
+    let failed: Vec<&str> = chosen.iter().filter(fails).map(|it| it.name).collect();
+    assert!(failed.is_empty(), "{failed:?}");
+}
+
 #[test]
 fn attacks_of_agents_that_are_not_confined_come_to_nothing() {
-    for attack in chosen() {
-        strike(attack, "{}");
-    }
+    strike_all("{}");
 }
 
 #[test]
@@ -136,9 +142,7 @@ fn attacks_of_confined_agents_come_to_nothing() {
         eprintln!("SKIPPED: {why}");
         return;
     }
-    for attack in chosen() {
-        strike(attack, r#"{"agents":{"sandbox":"tree"}}"#);
-    }
+    strike_all(r#"{"agents":{"sandbox":"tree"}}"#);
 }
 
 #[test]

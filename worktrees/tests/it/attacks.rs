@@ -234,9 +234,9 @@ pub const ATTACKS: &[Attack] = &[
     attack(
         "too many commits",
         Files,
-        "t=$(git rev-parse HEAD^{tree}); h=$(git rev-parse HEAD); \
+        "h=$(git rev-parse HEAD); b=$(git symbolic-ref HEAD); \
          { i=0; while [ $i -lt 1100 ]; do i=$((i+1)); \
-           printf 'commit refs/heads/worktree/x\\ncommitter a <a@a> %s +0000\\ndata 1\\nx\\n' $((1700000000+i)); \
+           printf 'commit %s\\ncommitter a <a@a> %s +0000\\ndata 1\\nx\\n' $b $((1700000000+i)); \
            [ $i = 1 ] && printf 'from %s\\n' $h; done; } | git fast-import --quiet --force",
     ),
     attack("a long message", Files, "head -c 2000000 /dev/zero | tr '\\0' x > .git/m; g commit -q --allow-empty -F .git/m"),
